@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, overload, runtime_checkable
@@ -60,7 +60,7 @@ class Doc(NamedTuple):
         return join_title(self.title, self.text)
 
     def repeats(self, query: str) -> bool:
-        """Whether its text, with the title or without, is that of the query but for white space."""
+        """Return whether its text, with the title or without, is that of the query but for white space."""
         return query.split() in (self.text.split(), self.full_text.split())
 
 
@@ -116,7 +116,7 @@ def needs_judgements(dataset: str) -> BadInput:
 
 
 def _call(room: str, function: str, *arguments: Any) -> Any:
-    """What a function of a room returns that is imported only now."""
+    """Call a function of a room that is imported only now."""
     return resolve_name(f"{room}:{function}")(*arguments)
 
 
@@ -171,7 +171,7 @@ class MemoryCorpus(BrowsableCorpus):
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What is known about a dataset in addition to its content: its name, its source, how it is read."""
+    """The facts about a dataset in addition to its content: its name, its source, how it is read."""
 
     name: str
     language: str
@@ -261,16 +261,7 @@ class Dataset:
         if not language:
             raise BadInput("The language of the documents is missing. Name it, such as language='ru'.")
         # What people have is read by a room of a floor above, which is asked by name.
-        make = partial(_call, "rusbeir.datasets")
-        named = make("read_columns", columns)
-        documents: HashedCorpus = make("make_corpus", corpus, language, named)
-        texts: Queries = make("make_queries", queries, named)
-        judged = _read_qrels(make("make_qrels", qrels, named))
-        if unknown := [query_id for query_id in judged if query_id not in texts]:
-            n = f"{len(unknown)} queries" if len(unknown) > 1 else "a query"
-            raise BadInput(f"The qrels judge {n} without a text, such as {unknown[0]!r}; add them to the queries.")
-        for query_id in judged or texts:
-            _require_string(texts[query_id], "text", "Query {!r}", query_id)
+        documents, texts, judged = _call("rusbeir.datasets", "make_parts", corpus, queries, qrels, columns, language)
         card = Card(
             name=name,
             language=language,
@@ -281,8 +272,7 @@ class Dataset:
             self_suffixes=self_suffixes,
             provenance=provenance or {},
         )
-        chosen = {query_id: text for query_id, text in texts.items() if query_id in judged or not judged}
-        return cls(corpus=documents, queries=chosen, qrels=judged, card=card)
+        return cls(corpus=documents, queries=texts, qrels=judged, card=card)
 
     __repr__ = describe_dataset
     _repr_html_ = dataset_html
@@ -374,35 +364,15 @@ def _read_document(record: Doc | Mapping[str, Any], number: int) -> Doc:
                 "`text` and `title`."
             )
         record = Doc._make((record.get("_id", record.get("doc_id")), record.get("text"), record.get("title") or ""))
-    _require_id(record.doc_id, "Document {} of the corpus", number)
-    _require_string(record.text, "text", "Document {} of the corpus ({!r})", number, record.doc_id)
-    _require_string(record.title, "title", "Document {} of the corpus ({!r})", number, record.doc_id)
+    require_id(record.doc_id, "Document {} of the corpus", number)
+    require_string(record.text, "text", "Document {} of the corpus ({!r})", number, record.doc_id)
+    require_string(record.title, "title", "Document {} of the corpus ({!r})", number, record.doc_id)
     return record
 
 
-def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
-    """A copy without the queries that have no judgement, which no file of qrels can hold."""
-    judged: dict[str, dict[str, int]] = {}
-    for query_id, grades in qrels.items():
-        _require_id(query_id, "A query of the qrels")
-        if not isinstance(grades, Mapping):
-            raise BadInput(
-                f"The qrels of query {query_id!r} are {shorten(repr(grades))}; expected {{document id: grade}}."
-            )
-        for doc_id, grade in grades.items():
-            _require_id(doc_id, "A document judged for query {!r}", query_id)
-            if isinstance(grade, bool) or not isinstance(grade, SupportsIndex) or abs(int(grade)) > MAX_GRADE:
-                raise BadInput(
-                    f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(repr(grade))}; expected an "
-                    f"integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
-                )
-            judged.setdefault(query_id, {})[doc_id] = int(grade)
-    return judged
-
-
-def _require_id(value: object, where: str, *names: object) -> None:
+def require_id(value: object, where: str, *names: object) -> None:
     """Raise BadInput for what cannot be an id; where is formatted with the names, and only for the message."""
-    _require_string(value, "id", where, *names)
+    require_string(value, "id", where, *names)
     if not str(value).strip() or has_control(str(value)):
         raise BadInput(
             f"{where.format(*names)}: the id is {shorten(repr(value))}; it must not be empty or have a control "
@@ -410,7 +380,7 @@ def _require_id(value: object, where: str, *names: object) -> None:
         )
 
 
-def _require_string(value: object, what: str, where: str, *names: object) -> None:
+def require_string(value: object, what: str, where: str, *names: object) -> None:
     """Raise BadInput for what is no string, or none of UTF-8; as _require_id."""
     if not isinstance(value, str):
         raise BadInput(f"{where.format(*names)}: the {what} is {shorten(repr(value))}; it must be a string.")

@@ -33,6 +33,7 @@ from .formats.beir import read_card as read_card
 from .formats.beir import read_last_card as read_last_card
 from .formats.files import checksum_of as checksum_of
 from .formats.files import compute_checksum as compute_checksum
+from .formats.files import name_unpacked as name_unpacked
 from .formats.files import open_file as open_file
 from .formats.reader import DatasetReader as DatasetReader
 from .formats.reader import Format as Format
@@ -68,8 +69,7 @@ from .loading import load_qrels as load_qrels
 from .loading import load_splits as load_splits
 from .loading import read_dataset as read_dataset
 from .loading import take_split as take_split
-from .making import make_corpus as make_corpus
-from .making import make_qrels as make_qrels
+from .making import make_parts as make_parts
 from .making import make_queries as make_queries
 from .making import read_judgement_file as read_judgement_file
 from .material import FIELDS as FIELDS

@@ -73,7 +73,7 @@ def load(
         judged=judged,
         download=download,
         accept_difference=accept_difference,
-        columns=read_columns(columns) if columns else {},
+        columns=read_columns(columns),
         progress=progress,
     ).dataset
 
@@ -138,7 +138,7 @@ class LoadedSplits(NamedTuple):
 
 
 def take_split(dataset: Dataset, split: str, qrels: Qrels) -> Dataset:
-    """The dataset with the queries that these judgements of one split judge."""
+    """Take the queries of a dataset that these judgements of one split judge."""
     queries = {query_id: dataset.queries[query_id] for query_id in qrels}
     return dataclasses.replace(
         dataset, queries=queries, qrels=qrels, card=dataclasses.replace(dataset.card, split=split)
@@ -235,7 +235,7 @@ def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, prog
 
 
 def _join_qrels(splits: Iterable[Qrels]) -> Qrels:
-    """The judgements of several splits together."""
+    """Join the judgements of several splits together."""
     joined: dict[str, Mapping[str, int]] = {}
     for qrels in splits:
         joined.update({query_id: {**joined.get(query_id, {}), **grades} for query_id, grades in qrels.items()})
@@ -243,7 +243,7 @@ def _join_qrels(splits: Iterable[Qrels]) -> Qrels:
 
 
 def _compare_counts(card: Card, loaded: LoadedSplits, opened: Sequence[Opened], accept_difference: bool) -> Card:
-    """The card, marked where the content of a registered dataset differs from what is registered and that is accepted.
+    """Mark the card where the content of a registered dataset differs from the registered one and that is accepted.
 
     Raises BadInput where it is not accepted.
     """
@@ -263,7 +263,7 @@ def _compare_counts(card: Card, loaded: LoadedSplits, opened: Sequence[Opened], 
 
 
 def open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress = silent) -> JsonlCorpus:
-    """The corpus in place, or as a JSONL file in the cache, made on first use."""
+    """Open the corpus in place, or as a JSONL file in the cache, made on first use."""
 
     def locate(row: int) -> Place:
         location, *_ = next(islice(reader.documents(refuse), row, None))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from rusbeir.datasets.columns import (
     DOCUMENT,
@@ -16,9 +16,11 @@ from rusbeir.datasets.columns import (
     choose_columns,
     describe_columns,
     join_values,
+    read_columns,
 )
 from rusbeir.datasets.corpus import JsonlCorpus
 from rusbeir.datasets.formats import tables
+from rusbeir.datasets.formats.files import name_unpacked
 from rusbeir.datasets.formats.frames import open_frame
 from rusbeir.datasets.formats.records import collect, refuse
 from rusbeir.datasets.formats.trec import read_qrels
@@ -26,13 +28,28 @@ from rusbeir.datasets.loading import open_documents
 from rusbeir.datasets.opening import open_reader
 from rusbeir.errors import BadInput
 from rusbeir.text import shorten
-from rusbeir.types import Doc, HashedCorpus, MemoryCorpus, Qrels, Queries, silent
+from rusbeir.types import MAX_GRADE, Doc, HashedCorpus, MemoryCorpus, Qrels, Queries, require_id, require_string, silent
 
 logger = logging.getLogger(__name__)
 
 
-def make_corpus(corpus: Any, language: str, columns: Columns) -> HashedCorpus:
-    """The documents as a corpus: as they are, in memory, or, for the path of a table, on disk."""
+def make_parts(
+    corpus: Any, queries: Any, qrels: Any, columns: str | Mapping[str, str | Sequence[str]] | None, language: str
+) -> tuple[HashedCorpus, Queries, Qrels]:
+    """Make the documents, the queries and the judgements of `Dataset.of`, which says what may be given."""
+    named = read_columns(columns)
+    documents, texts = _make_corpus(corpus, language, named), make_queries(queries, named)
+    judged = _check_qrels(_make_qrels(qrels, named))
+    if unknown := [query_id for query_id in judged if query_id not in texts]:
+        n = f"{len(unknown)} queries" if len(unknown) > 1 else "a query"
+        raise BadInput(f"The qrels judge {n} without a text, such as {unknown[0]!r}; add them to the queries.")
+    for query_id in judged or texts:
+        require_string(texts[query_id], "text", "Query {!r}", query_id)
+    return documents, {query_id: texts[query_id] for query_id in texts if query_id in judged or not judged}, judged
+
+
+def _make_corpus(corpus: Any, language: str, columns: Columns) -> HashedCorpus:
+    """Make a corpus of documents: as it is, in memory, or, for the path of a table, on disk."""
     if isinstance(corpus, HashedCorpus):
         return corpus
     if isinstance(corpus, (str, Path)):
@@ -50,7 +67,7 @@ def _open_table(path: Path, language: str, columns: Columns) -> JsonlCorpus:
 
 
 def _read_documents(source: Any, columns: Columns) -> Iterator[Any]:
-    """The documents of a table or of records; what is neither a Doc nor a record is left to the corpus to refuse."""
+    """Read the documents of a table or of records; what is neither is left to the corpus to refuse."""
     for number, (record, chosen) in enumerate(_choose(source, "Document {} of the corpus", DOCUMENT, columns), 1):
         if isinstance(record, Mapping):
             doc_id, text, title = (join_values(record, parts) for parts in chosen)
@@ -65,7 +82,7 @@ def _read_documents(source: Any, columns: Columns) -> Iterator[Any]:
 
 
 def make_queries(queries: Any, columns: Columns) -> Queries:
-    """query_id -> text, of a mapping, a table or its path, records, or texts, whose ids are q1, q2 and so on."""
+    """Make query_id -> text of a mapping, a table or its path, records, or texts, whose ids are q1, q2 and so on."""
     if queries is None:
         return {}
     if isinstance(queries, (str, Path)):
@@ -98,8 +115,8 @@ def _read_queries(source: Any, columns: Columns) -> Iterator[tuple[str, str]]:
             )
 
 
-def make_qrels(qrels: Any, columns: Columns) -> Qrels:
-    """query_id -> {doc_id: grade}, of such a mapping, of {query_id: [doc_id]}, a table or its path, or triples."""
+def _make_qrels(qrels: Any, columns: Columns) -> Qrels:
+    """Make query_id -> {doc_id: grade} of such a mapping, of {query_id: [doc_id]}, a table or its path, or triples."""
     if qrels is None:
         return {}
     if isinstance(qrels, (str, Path)):
@@ -117,9 +134,29 @@ def make_qrels(qrels: Any, columns: Columns) -> Qrels:
     return made
 
 
+def _check_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
+    """Copy judgements without the queries that have no judgement, which no file of qrels can hold."""
+    judged: dict[str, dict[str, int]] = {}
+    for query_id, grades in qrels.items():
+        require_id(query_id, "A query of the qrels")
+        if not isinstance(grades, Mapping):
+            raise BadInput(
+                f"The qrels of query {query_id!r} are {shorten(repr(grades))}; expected {{document id: grade}}."
+            )
+        for doc_id, grade in grades.items():
+            require_id(doc_id, "A document judged for query {!r}", query_id)
+            if isinstance(grade, bool) or not isinstance(grade, SupportsIndex) or abs(int(grade)) > MAX_GRADE:
+                raise BadInput(
+                    f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(repr(grade))}; expected an "
+                    f"integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
+                )
+            judged.setdefault(query_id, {})[doc_id] = int(grade)
+    return judged
+
+
 def read_judgement_file(path: Path, columns: Columns) -> dict[str, dict[str, int]]:
     """Read judgements from a table (.csv, .jsonl, .parquet), or from what `read_qrels` takes."""
-    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    name = name_unpacked(path)
     if name.endswith((".csv", ".jsonl", ".parquet", ".arrow")) or (columns and name.endswith(".tsv")):
         return collect(tables.read_judgements([path], refuse, columns))
     return read_qrels(path)
@@ -144,7 +181,7 @@ def _read_judgements(source: Any, columns: Columns) -> Iterator[tuple[str, str, 
 def _choose(
     source: Any, what: str, roles: tuple[Column, ...], named: Columns
 ) -> Iterator[tuple[Any, list[tuple[str, ...]]]]:
-    """The records of a source, each with its columns that hold what is wanted; for others than records, []."""
+    """Choose the records of a source, each with its columns that hold what is wanted; for others than records, []."""
     named = {column.key: named[column.key] for column in roles if column.key in named}
     frame = open_frame(source)
     if frame is None and not isinstance(source, Iterable):
