@@ -27,7 +27,7 @@ class Material:
     dataset: Dataset
     """The dataset with the queries of all its splits, and with all judgements that are to be written."""
     splits: Mapping[str, Qrels]
-    """split -> its judgements, perhaps more than those of the dataset."""
+    """split -> its judgements."""
     fields: tuple[str, ...] = FIELDS
     query_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """query id -> the keys of its record other than _id and text."""
@@ -46,6 +46,16 @@ class Material:
             )
         return spoken.pop()
 
+    def reduce_to(self, dataset: Dataset) -> Material:
+        """Reduce the material to a part of its dataset: splits have the judgements that are left, and empty ones go."""
+        splits: dict[str, dict[str, dict[str, int]]] = {}
+        for split, qrels in self.splits.items():
+            for query_id, grades in qrels.items():
+                left = dataset.qrels.get(query_id, {})
+                if judged := {doc_id: grade for doc_id, grade in grades.items() if doc_id in left}:
+                    splits.setdefault(split, {})[query_id] = judged
+        return replace(self, dataset=dataset, splits=splits)
+
     def document_texts(self, docs: Iterable[Doc]) -> Iterator[str]:
         """Yield the texts to translate of documents, the title first; those without any character are left out."""
         for doc in docs:
@@ -55,16 +65,16 @@ class Material:
                 yield doc.text
 
     def query_texts(self) -> list[str]:
-        """The texts to translate of the queries."""
+        """Return the texts to translate of the queries."""
         return [text for text in self.dataset.queries.values() if text] if "query" in self.fields else []
 
     def all_texts(self) -> Iterator[str]:
-        """The texts to translate, those of documents first."""
+        """Yield the texts to translate, those of documents first."""
         yield from self.document_texts(self.dataset.corpus)
         yield from self.query_texts()
 
     def with_texts(self, doc: Doc, translations: Iterator[str]) -> Doc:
-        """The document with the next translations in the places of its texts, as document_texts gives them."""
+        """Return the document with the next translations in the places of its texts, as document_texts gives them."""
         title = next(translations) if doc.title and "title" in self.fields else doc.title
         text = next(translations) if doc.text and "text" in self.fields else doc.text
         return Doc(doc.doc_id, text, title)
@@ -80,7 +90,7 @@ def load_material(
     fields: Sequence[str] = FIELDS,
     progress: Progress = silent,
 ) -> Material:
-    """The dataset with what a port needs of it: its splits, the fields to translate, the metadata of its queries.
+    """Load the dataset with what a port needs of it: its splits, the fields to translate, the metadata of its queries.
 
     split None means all of them; `also` names others that are wanted as far as the dataset has them.
     """
@@ -109,14 +119,14 @@ def load_material(
 
 
 def whole_documents(corpus: Corpus) -> Iterator[Whole]:
-    """The documents, each with the further keys of its record; {} where the corpus does not know them."""
+    """Return the documents, each with the further keys of its record; {} where the corpus does not know them."""
     if isinstance(corpus, JsonlCorpus | Sample):
         return corpus.whole()
     return ((doc, {}) for doc in corpus)
 
 
 def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
-    """The dataset with n documents, as draw_documents and take_documents choose them.
+    """Sample the dataset with n documents, as draw_documents and take_documents choose them.
 
     Where more than n are judged, n of those are drawn. Raises BadInput where no judged query would be left.
     """
@@ -130,7 +140,7 @@ def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
 
 
 def draw_documents(docs: Iterable[Doc], qrels: Qrels, n: int, seed: int) -> frozenset[str]:
-    """The ids of n of the documents: judged ones first, then others, drawn by the seed."""
+    """Draw the ids of n of the documents: judged ones first, then others, drawn by the seed."""
     judged = {doc_id for grades in qrels.values() for doc_id in grades}
 
     def draw(doc: Doc) -> tuple[bool, bytes]:
@@ -140,7 +150,7 @@ def draw_documents(docs: Iterable[Doc], qrels: Qrels, n: int, seed: int) -> froz
 
 
 def take_documents(dataset: Dataset, doc_ids: frozenset[str]) -> Dataset:
-    """The dataset with the documents of these ids, in corpus order.
+    """Take the dataset with the documents of these ids, in corpus order.
 
     Judgements of documents left out go, and with them the queries that keep no relevant document; queries without any
     judgement stay.
@@ -175,5 +185,5 @@ class Sample:
         return self.corpus[doc_id]
 
     def whole(self) -> Iterator[Whole]:
-        """The documents, each with the further keys of its record."""
+        """Return the documents, each with the further keys of its record."""
         return (pair for pair in whole_documents(self.corpus) if pair[0].doc_id in self.doc_ids)

@@ -1,4 +1,4 @@
-"""How much rewritten documents are like those of people: lengths, terms in common, embeddings."""
+"""The likeness of rewritten documents to those of people: lengths, terms in common, embeddings."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""Which documents of a dataset are rewritten: those of a usual length, and of a large corpus a part."""
+"""The documents of a dataset that are rewritten: those of a usual length, and of a large corpus a part."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rusbeir.datasets import Material, draw_documents, load_material, take_documents, take_split
 from rusbeir.errors import BadInput, option
 from rusbeir.synthesis.likeness import count_words
-from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
+from rusbeir.types import Dataset, Doc, Progress, silent
 
 MIN_WORDS, MAX_WORDS = 10, 2_000
 """The words of a document that is rewritten, as in Cocktail; others are left out of both corpora."""
@@ -29,23 +29,8 @@ class Selection:
     """How documents were drawn, in the words of a port's card: "all" or "1000 (seed 0)"."""
     left_out: Mapping[str, int]
     """"short", "long" and "not_drawn" -> documents that are not rewritten."""
-
-    def fingerprints(self) -> dict[str, str]:
-        """split -> that of the source."""
-        return {name: take_split(self.source, name, qrels).fingerprint for name, qrels in self.material.splits.items()}
-
-    def judgements(self) -> dict[str, Qrels]:
-        """split -> the judgements of the documents that are rewritten; a split without any is left out."""
-        left = self.material.dataset.qrels
-        splits = {
-            split: {
-                query_id: judged
-                for query_id, grades in qrels.items()
-                if (judged := {doc_id: grade for doc_id, grade in grades.items() if doc_id in left.get(query_id, {})})
-            }
-            for split, qrels in self.material.splits.items()
-        }
-        return {split: qrels for split, qrels in splits.items() if qrels}
+    fingerprints: Mapping[str, str]
+    """split -> fingerprint of the source with that split."""
 
 
 def select_documents(
@@ -88,7 +73,8 @@ def select_documents(
         )
     return Selection(
         source=source,
-        material=replace(material, dataset=chosen),
+        material=material.reduce_to(chosen),
         drawn="all" if n_drawn is None else f"{n_drawn} (seed {seed})",
         left_out={**left_out, "not_drawn": total - left_out.total() - len(doc_ids)},
+        fingerprints={name: take_split(source, name, qrels).fingerprint for name, qrels in material.splits.items()},
     )

@@ -176,7 +176,7 @@ def apply_cleaning(
     with atomic_folder(out) as new:
         publish(
             new,
-            Material(dataset=cleaned, splits=port.splits, query_metadata=metadata),
+            Material(dataset=cleaned, splits=port.splits, query_metadata=metadata).reduce_to(cleaned),
             lambda kind, texts: [repairs.get(text, text) for text in texts],
             card,
             progress,

@@ -114,7 +114,7 @@ def vote(
 
 
 def bound_candidates(n_rankers: int, n_negatives: int, threshold: int, negative_threshold: int) -> int:
-    """How many candidates a query can have at most, of which so many are made to mislead.
+    """Bound the number of candidates a query can have, of which so many are made to mislead.
 
     >>> bound_candidates(3, 5, 10, 20)
     20

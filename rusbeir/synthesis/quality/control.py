@@ -43,7 +43,7 @@ _ANSWER_CHARS = 150
 
 
 class Labels(NamedTuple):
-    """How many labels a model is asked for, and what they take at most if no answer has to be repeated."""
+    """The number of labels a model is asked for, and what they take at most if no answer has to be repeated."""
 
     labels: int
     chars: int
@@ -56,7 +56,7 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class QualityEstimate:
-    """What quality control would ask of a model."""
+    """The requests that quality control would send to a model."""
 
     dataset: str
     source: Labels
@@ -159,7 +159,7 @@ def estimate_quality(
     progress: Progress = silent,
     **options: Unpack[LlmOptions],
 ) -> QualityEstimate:
-    """What control_quality with the same arguments would ask at most; nothing is sent, no credentials are needed."""
+    """Estimate what control_quality would ask at most; nothing is sent, no credentials are needed."""
     price, limits = read_llm_options(options)
     source = load_material(dataset, language=language, split=split, progress=progress).dataset
     generated = read_generated(dataset)

@@ -1,4 +1,4 @@
-"""What quality control decided of each query and document, with its evidence, and what becomes of the judgements."""
+"""The decisions of quality control on each query and document, with evidence, and what becomes of the judgements."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def mark_undone(decisions: Iterable[Decision], undone: frozenset[str]) -> list[D
 
 
 class Outcome(NamedTuple):
-    """What is left of judgements, and which documents go."""
+    """The judgements that are left, and the documents that go."""
 
     qrels: Qrels
     documents: frozenset[str]
@@ -144,7 +144,7 @@ def apply_decisions(qrels: Qrels, decisions: Iterable[Decision], grade: int | No
 
 
 def count_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """How many of the lines of decisions share a step and an action, and how many are undone; in a fixed order."""
+    """Count the decisions that share a step and an action, and those that are undone; in a fixed order."""
     counts: Counter[tuple[str, str]] = Counter()
     undone: Counter[tuple[str, str]] = Counter()
     for row in rows:

@@ -1,4 +1,4 @@
-"""How well a document answers a query, as a language model labels it from 0 to 3; no label is paid for twice."""
+"""The relevance of documents to queries, as a language model labels it from 0 to 3; no label is paid for twice."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Pair: TypeAlias = tuple[str, str]
 
 
 class Label(NamedTuple):
-    """What the model said of a pair."""
+    """The answer of the model about a pair."""
 
     label: int
     reason: str
@@ -121,7 +121,7 @@ def sign_labels(llm: str, seed: int) -> str:
 
 
 def make_payload(query: str, document: Doc) -> str:
-    """What a task of the journal holds: the query, and the document as rerankers see it."""
+    """Make the payload of a task: the query, and the document as rerankers see it."""
     return orjson.dumps([query, document.full_text]).decode()
 
 

@@ -59,7 +59,7 @@ def score_span(
 
 
 def carries_answer(scores: Mapping[str, Mapping[str, float]]) -> bool:
-    """Whether every reranker scores the document higher with its span than without.
+    """Return whether every reranker scores the document higher with its span than without.
 
     >>> carries_answer({"a": {"with": 0.9, "without": 0.2}, "b": {"with": 0.4, "without": 0.4}})
     False

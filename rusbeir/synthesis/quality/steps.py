@@ -23,7 +23,7 @@ from rusbeir.types import Dataset, Queries
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What decides. Raises BadInput for what cannot be right."""
+    """The rules that decide. Raises BadInput for what cannot be right."""
 
     retriever: str = "bm25"
     rankers: Sequence[str] = ()
@@ -203,7 +203,7 @@ class Control:
             yield decision
 
     def kind_of(self, query_id: str, doc_id: str) -> Kind:
-        """What the document was to the query."""
+        """Say what the document was to the query."""
         if query_id in self.generated and doc_id in self.generated[query_id]["negatives"]:
             return "hard-negative"
         grade = self.dataset.qrels[query_id].get(doc_id)

@@ -1,4 +1,4 @@
-"""Which queries are made, and how often: attributes with shares, drawn for each query by itself."""
+"""The kinds of queries that are made, and how often: attributes with shares, drawn for each query by itself."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Draft:
         return draw_one(values, None, self.seed, self.doc_id, self.number, step) if values else None
 
     def payload(self, step: str) -> str:
-        """What is asked at a step, as JSON; the steps before it are made."""
+        """Return what is asked at a step, as JSON; the steps before it are made."""
         values = {"doc": self.doc_id, **_PAYLOADS[step](self)}
         return orjson.dumps(values).decode()
 

@@ -1,4 +1,4 @@
-"""What making queries would ask of a model, and what it may cost, before anything is sent."""
+"""The requests that making queries would send to a model, and what they may cost, before anything is sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHARS_PER_WORD = 7
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesEstimate:
-    """What a model would be asked if it answered every question at once."""
+    """The requests to a model if it answered every question at once."""
 
     source: str
     kind: str
@@ -57,7 +57,7 @@ def estimate_queries(
     corpus: str | Path | Dataset,
     **request: Unpack[QueriesRequest],
 ) -> QueriesEstimate:
-    """What make_queries with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
+    """Estimate what make_queries would ask of the model; nothing is sent, no credentials are needed."""
     wish, asking = split_request(request)
     job = LlmJob.of("", "", asking)
     price, limits = read_llm_options(job.options)

@@ -1,4 +1,4 @@
-"""What a made test set says of its queries in qa/generated.jsonl: their sources, hard negatives and spans."""
+"""The records of a made test set in qa/generated.jsonl: the sources of its queries, hard negatives and spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is asked on the way from a document to a query, and which answers are valid."""
+"""The questions to a model on the way from a document to a query, and which answers are valid."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Writer:
             raise Unfit("length")
 
     def _read(self, step: str, payload: Payload, answer: dict[str, Any]) -> Any:
-        """What is valid of an answer. Raises Unfit for control characters that its document lacks."""
+        """Read what is valid of an answer. Raises Unfit for control characters that its document lacks."""
         value = STEPS[step].read(self, payload, answer)
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         written = "\n".join(part for part in parts if isinstance(part, str))
@@ -164,7 +164,7 @@ def _read_string(answer: dict[str, Any], name: str) -> str:
 
 
 def _read_people(name: str) -> Read:
-    """What reads a list of characters or scenarios, of at least one."""
+    """Make a reader of lists of characters or scenarios, of at least one."""
 
     def read(writer: Writer, payload: Payload, answer: dict[str, Any]) -> list[str]:
         if not (values := _read_strings(answer, name)):
@@ -258,7 +258,7 @@ def _fill_rewrites(writer: Writer, payload: Payload, doc: Doc) -> dict[str, Any]
 
 
 def _fill_from(*names: str) -> Fill:
-    """What fills a prompt with these keys of the payload."""
+    """Make a function that fills a prompt with these keys of the payload."""
     return lambda writer, payload, doc: {name: payload[name] for name in names}
 
 

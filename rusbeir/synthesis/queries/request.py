@@ -1,4 +1,4 @@
-"""What is to be made of a corpus: which of its documents are asked about, and how."""
+"""The request to make queries about a corpus: which of its documents are asked about, and how."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rusbeir.types import Dataset, Progress, silent
 
 
 class Wish(TypedDict, total=False):
-    """What a test set is to be, as the caller says it."""
+    """The test set that a caller wants."""
 
     kind: str
     n: int
@@ -29,11 +29,11 @@ class Wish(TypedDict, total=False):
 
 
 class QueriesRequest(Wish, LlmRequest, total=False):
-    """What a test set is to be, and how the model is asked."""
+    """The test set that a caller wants, and how the model is asked."""
 
 
 def split_request(request: QueriesRequest) -> tuple[Wish, LlmRequest]:
-    """What is to be made, and how the model is asked; the seed and the progress are in both."""
+    """Split a request into what is to be made, and how the model is asked; seed and progress are in both."""
     wish = {name: value for name, value in request.items() if name in Wish.__annotations__}
     only_wish = Wish.__annotations__.keys() - LlmRequest.__annotations__.keys()
     asking = {name: value for name, value in request.items() if name not in only_wish}
@@ -42,7 +42,7 @@ def split_request(request: QueriesRequest) -> tuple[Wish, LlmRequest]:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be made: the documents, which of them are asked about, and how."""
+    """The queries to make: the documents, which of them are asked about, and how."""
 
     kind: str
     source: Source
@@ -76,7 +76,7 @@ def make_order(
     attributes: str | Path | None = None,
     progress: Progress = silent,
 ) -> Order:
-    """What make_queries with the same arguments makes. Raises what it raises for them."""
+    """Make the order of make_queries with the same arguments. Raises as it does."""
     for name, value in (("n", n), ("sample", sample)):
         if value is not None and value < 1:
             raise BadInput(f"{option(name, value)}: give at least 1.")

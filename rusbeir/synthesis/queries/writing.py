@@ -27,7 +27,7 @@ DUPLICATE = "duplicate"
 
 
 def describe(dropped: Mapping[tuple[str, str], int]) -> str:
-    """What was dropped where and why, in words.
+    """Describe what was dropped where and why, in words.
 
     >>> describe({("query", "copy"): 3})
     '3 at query: copy'

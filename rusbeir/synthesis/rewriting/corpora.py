@@ -31,7 +31,7 @@ HUMAN = "human"
 
 
 def read_other_corpora(out: Path, corpus: str, signature: str) -> list[dict[str, Any]]:
-    """What the card in a folder says of other models' corpora. BadInput where this one has another signature there."""
+    """Read the card's entries on other models' corpora. BadInput where this one has another signature there."""
     rows = [row for row in read_last_card(out).get("provenance", {}).get("translators", ()) if "corpus" in row]
     if any(row["corpus"] == corpus and row["signature"] != signature for row in rows):
         raise BadInput(f"{out} contains a corpus {corpus!r} that was made with other settings. Choose another folder.")
@@ -74,15 +74,15 @@ class Rewriting:
                 self.progress("write documents", n, len(material.dataset.corpus))
             for query_id, query in material.dataset.queries.items():
                 writer.add_query(query_id, query, material.query_metadata.get(query_id, {}))
-            for split, qrels in self.selection.judgements().items():
+            for split, qrels in material.splits.items():
                 writer.add_judgements(split, qrels)
         return {"rewritten": n - n_kept, "kept_human": n_kept}
 
     def write_card(self, made: list[dict[str, Any]]) -> dict[str, Any]:
         """Write the card, which says how each model's corpus was made; its name, fingerprint, licence and counts."""
-        source, splits = self.selection.source.card, list(self.selection.judgements())
+        source, splits = self.selection.source.card, list(self.selection.material.splits)
         split = "test" if "test" in splits else splits[0]
-        fingerprints = self.selection.fingerprints()
+        fingerprints = self.selection.fingerprints
         card = replace(
             source,
             name=f"{source.name}@rewritten{'' if self.selection.drawn == 'all' else '-sample'}",

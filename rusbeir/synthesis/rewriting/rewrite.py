@@ -53,7 +53,7 @@ def estimate_rewrite(
     progress: Progress = silent,
     **options: Unpack[TranslatorOptions],
 ) -> Estimate:
-    """What rewrite with the same arguments would ask of the model; nothing is sent, and no credentials are needed."""
+    """Estimate what rewrite would ask of the model; nothing is sent, and no credentials are needed."""
     rewriter = Rewriter.make(temperature=temperature, **options)
     selection = select_documents(dataset, language=language, split=split, sample=sample, seed=seed, progress=progress)
     tag = selection.source.card.language
@@ -137,7 +137,7 @@ def rewrite(
 
 
 def _identify(selection: Selection) -> dict[str, str]:
-    """What the journal must have been made for, to be resumed."""
+    """Identify the rewriting in its journal, which another cannot resume."""
     source = selection.source
     return {
         "source": source.card.name,
@@ -147,7 +147,7 @@ def _identify(selection: Selection) -> dict[str, str]:
         "words": f"{MIN_WORDS} to {MAX_WORDS}",
         "sample": selection.drawn,
         # Which documents are drawn depends on the judgements.
-        **({} if selection.drawn == "all" else {"splits": ",".join(selection.material.splits)}),
+        **({} if selection.drawn == "all" else {"splits": ",".join(selection.fingerprints)}),
     }
 
 

@@ -47,7 +47,7 @@ class Rewriter(LlmTranslator):
         return replace(super().capacity, max_chars=None, mask="plain", levels=("field",))
 
     def write_messages(self, text: str, source: str, target: str) -> list[dict[str, str]]:
-        """What the model is asked about a document."""
+        """Write the messages that ask the model about a document."""
         prompt = read_prompts(PROMPTS)[find_prompt_language(PROMPTS, source)]["prompt"].strip()
         return [{"role": "user", "content": prompt.format(text=text, language=english_name(source))}]
 
@@ -61,7 +61,7 @@ class Rewriter(LlmTranslator):
 
 
 def read_rewriting(answer: str) -> str:
-    """What follows the label of a prompt at the beginning of a line; the whole answer where there is no label.
+    """Read what follows the label of a prompt at the beginning of a line; the whole answer where there is no label.
 
     A model that gives several texts, each behind a label, is taken at its first.
 

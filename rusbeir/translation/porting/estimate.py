@@ -1,4 +1,4 @@
-"""What a port would ask of its translators, in time and in money, before anything is sent."""
+"""The time and the money that a port would take of its translators, before anything is sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMED_SECONDS = 2.0
 
 
 class Volume(NamedTuple):
-    """How much there is to translate, cut for one translator."""
+    """The amount of text to translate, cut for one translator."""
 
     texts: int
     segments: int
@@ -42,7 +42,7 @@ class Volume(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What one translator would be asked, as if it had to translate everything."""
+    """The requests to one translator, as if it had to translate everything."""
 
     translator: str
     sends: str
@@ -70,7 +70,7 @@ def estimate(
     source: str = "en",
     target: str = "en",
 ) -> Estimate:
-    """What a volume costs with a translator, and how long it takes at its limits, or at that speed where none is given.
+    """Estimate what a volume costs and how long it takes, at a translator's limits or at a given speed.
 
     A language model is asked in the languages source and target.
 
@@ -119,7 +119,7 @@ def estimates(
     *,
     progress: Progress = silent,
 ) -> list[Estimate]:
-    """What each translator would be asked, as if it were alone. Nothing leaves this machine.
+    """Estimate what each translator would be asked, as if it were alone. Nothing leaves this machine.
 
     Those that run on it are timed for a few seconds.
     """
@@ -152,7 +152,7 @@ def estimate_port(
     progress: Progress = silent,
     **options: Unpack[SampledOptions],
 ) -> list[Estimate]:
-    """What rusbeir.port with the same arguments would ask of each translator, as if it were alone; nothing is sent.
+    """Estimate what rusbeir.port would ask of each translator, as if it were alone; nothing is sent.
 
     Needs no credentials. Raises what port raises for the dataset, the languages and the options.
     """
@@ -161,7 +161,7 @@ def estimate_port(
         dataset, language=language, split=split, all_queries=all_queries, fields=fields, progress=progress
     )
     if sample is not None:
-        material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
+        material = material.reduce_to(sample_documents(material.dataset, sample, seed))
     to = parse_language(to)
     translator_options = cast(TranslatorOptions, options)
     entries = make_entries(translator, material.language, to, translator_options, checked=False)
@@ -172,7 +172,7 @@ def estimate_port(
 
 
 def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volume, list[str]]:
-    """The volume, and the first segments."""
+    """Return the volume, and the first segments."""
     hashes, lengths = array("Q"), array("L")
     first: list[str] = []
     texts = 0
@@ -191,7 +191,7 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
 
 
 def _chars_per_second(entry: TranslatorEntry, texts: Sequence[str], source: str, target: str) -> float | None:
-    """How fast a translator on this machine is; None where it is not there, or has nothing to show."""
+    """Time a translator on this machine; None where it is not there, or has nothing to show."""
     translator = entry.translator
     if translator is None:
         return None

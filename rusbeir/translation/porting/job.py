@@ -75,7 +75,7 @@ def open_original(
         name_qrels_file(split)  # A split that cannot be written is refused before anything is paid.
     material = whole
     if order.sample is not None:
-        material = replace(whole, dataset=sample_documents(whole.dataset, order.sample, order.seed))
+        material = whole.reduce_to(sample_documents(whole.dataset, order.sample, order.seed))
     fingerprints = {split: take_split(whole.dataset, split, qrels).fingerprint for split, qrels in whole.splits.items()}
     settings = {
         "fields": ",".join(whole.fields),
@@ -157,7 +157,7 @@ class PortJob:
         return report
 
     def _count_terms(self, glossary: Glossary) -> GlossaryUse:
-        """How far the texts have the terms of the glossary, told before anything is sent."""
+        """Count how far the texts have the terms of the glossary, told before anything is sent."""
         use = GlossaryUse.count(glossary, self.original.material.all_texts())
         self.tell(f"Glossary: {use.terms:,} terms, in {use.texts:,} texts.")
         use.warn()

@@ -30,17 +30,11 @@ with "query" and those of all queries."""
 def publish(out: Path, material: Material, translate: Translate, card: Card, progress: Progress) -> str:
     """Write corpus.jsonl, queries.jsonl, the qrels of all splits and card.json into out, and return the fingerprint.
 
-    A split has those of its judgements that the material's dataset has; one without any is not written. The card, its
-    counts and the fingerprint describe the split `test`, or the first one where there is none of that name. All files
-    appear once all are complete, the card last.
+    A split without judgements is not written. The card, its counts and the fingerprint describe the split `test`, or
+    the first one where there is none of that name. All files appear once all are complete, the card last.
     """
     dataset = material.dataset
-    splits: dict[str, dict[str, dict[str, int]]] = {}
-    for split, qrels in material.splits.items():
-        for query_id, grades in qrels.items():
-            left = dataset.qrels.get(query_id, {})
-            if judged := {doc_id: grade for doc_id, grade in grades.items() if doc_id in left}:
-                splits.setdefault(split, {})[query_id] = judged
+    splits = {split: qrels for split, qrels in material.splits.items() if qrels}
     described = "test" if "test" in splits else next(iter(splits))
     with replace_dataset(out, "port") as writer:
         total = len(dataset.corpus)
@@ -65,7 +59,7 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
 
 
 def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool, rounds: Sequence[Plan] = ()) -> dict[str, Any]:
-    """What became of the units, translator by translator and level by level; no times, no costs.
+    """Sum up what became of the units, translator by translator and level by level; no times, no costs.
 
     "kept" are units that the last translator returned unchanged and that stay so in the dataset, on demand only. With
     rounds of retries, "retries" tells of these, and flags of translations that they replaced do not count.
@@ -88,7 +82,7 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool, rounds: Se
 
 
 def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], int]:
-    """What became of the units of each step, and how many answers have flags."""
+    """Count what became of the units of each step, and how many answers have flags."""
     rows: list[dict[str, Any]] = []
     flagged = 0
     for step in plan.steps:
@@ -117,7 +111,7 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
 
 
 def _find_used(journal: Journal, plan: Plan, *, flagged: bool) -> Iterator[tuple[str, TaskResult]]:
-    """The translations in use, flagged only those with flags, each behind the signature of its translator.
+    """Find the translations in use, flagged only those with flags, each behind the signature of its translator.
 
     Step by step in the order of their first occurrence; segments that were translated again come last.
     """
@@ -149,7 +143,7 @@ def write_quality(out: Path, journal: Journal, plan: Plan, counts: Mapping[str, 
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
-    """(source, translation) of each unit that is done, once, in the order of _find_used."""
+    """Return (source, translation) of each unit that is done, once, in the order of _find_used."""
     return ((result.task.payload, result.result) for _, result in _find_used(journal, plan, flagged=False))
 
 
@@ -169,7 +163,7 @@ def ported_card(
     settings: Mapping[str, str],
     counts: Mapping[str, Any],
 ) -> Card:
-    """The card of a dataset that was made of another; found is what summary says. The same port, the same card.
+    """Return the card of a dataset that was made of another; found is what summary says. The same port, the same card.
 
     entries are all translators, also those of retries.
 
