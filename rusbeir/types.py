@@ -381,7 +381,7 @@ def require_id(value: object, where: str, *names: object) -> None:
 
 
 def require_string(value: object, what: str, where: str, *names: object) -> None:
-    """Raise BadInput for what is no string, or none of UTF-8; as _require_id."""
+    """Raise BadInput for what is no string, or none of UTF-8; as require_id does."""
     if not isinstance(value, str):
         raise BadInput(f"{where.format(*names)}: the {what} is {shorten(repr(value))}; it must be a string.")
     try:

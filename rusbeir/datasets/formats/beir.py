@@ -76,19 +76,19 @@ _MIXED = "mixed"
 
 
 def is_beir(path: Path) -> bool:
-    """True for a folder or a zip that holds corpus.jsonl."""
+    """Recognise a folder or a zip that holds corpus.jsonl."""
     bundle = open_bundle(path)
     return bundle is not None and _find_file(bundle, "corpus.jsonl") is not None
 
 
 def is_cocktail(path: Path) -> bool:
-    """True for a folder or a zip that holds corpus/human.jsonl or another corpus/<source>.jsonl."""
+    """Recognise a folder or a zip that holds corpus/human.jsonl or another corpus/<source>.jsonl."""
     bundle = open_bundle(path)
     return bundle is not None and bool(_cocktail_corpora(bundle))
 
 
 def open_beir(request: ReadRequest) -> BeirReader:
-    """The dataset at the path. Raises BadInput if a part of it is missing."""
+    """Open the dataset at the path. Raises BadInput if a part of it is missing."""
     within = request.options.get("within", "")
     bundle = open_bundle(request.path, within)
     corpus = bundle and _find_file(bundle, "corpus.jsonl")
@@ -100,7 +100,7 @@ def open_beir(request: ReadRequest) -> BeirReader:
 
 
 def open_cocktail(request: ReadRequest) -> BeirReader:
-    """The view asked for, else `mixed`. Raises BadInput for a missing part, UnknownName for another view."""
+    """Open the view asked for, else `mixed`. Raises BadInput for a missing part, UnknownName for another view."""
     bundle = open_bundle(request.path)
     corpora = _cocktail_corpora(bundle) if bundle else {}
     if not bundle or not corpora:
@@ -186,7 +186,7 @@ def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, st
 
 
 def list_splits(path: Path, view: str | None, within: str = "") -> dict[str, str]:
-    """The splits at the path, which are those of every view: split -> its file of judgements."""
+    """List the splits at the path, which are those of every view: split -> its file of judgements."""
     bundle = open_bundle(path, within)
     files = (PurePosixPath(name) for name in sorted(bundle.names if bundle else ()))
     return {
@@ -197,32 +197,32 @@ def list_splits(path: Path, view: str | None, within: str = "") -> dict[str, str
 
 
 def open_bundle(path: Path, within: str = "") -> Bundle | None:
-    """The files below a folder or in a zip, or in a folder of that; None for anything else."""
+    """Open the files below a folder or in a zip, or in a folder of that; None for anything else."""
     if path.is_dir():
         return Folder(path / within)
     return Zip(path, within) if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)) else None
 
 
 def _find_file(bundle: Bundle, name: str) -> str | None:
-    """The name, plain or packed, that the bundle has; None if it has neither."""
+    """Find the name, plain or packed, that the bundle has; None if it has neither."""
     return next((name + ending for ending in ("", *PACKED) if name + ending in bundle.names), None)
 
 
 def _cocktail_corpora(bundle: Bundle) -> dict[str, str]:
-    """source -> file, `human` first."""
+    """Return source -> file, `human` first."""
     files = [name for name in bundle.names if str(PurePosixPath(name).parent) == "corpus" and name.endswith(_DOCUMENTS)]
     by_source = {PurePosixPath(name).name.rpartition(".jsonl")[0]: name for name in files}
     return {source: by_source[source] for source in sorted(by_source, key=lambda s: (s != _HUMAN, s))}
 
 
 def read_last_card(folder: Path) -> dict[str, Any]:
-    """The keys of a folder's card, or of the one that it had before what replaces its files was stopped."""
+    """Read the keys of a folder's card, or of the one that it had before what replaces its files was stopped."""
     unfinished = read_unfinished(folder)
     return unfinished["card"] if unfinished else read_card(folder)
 
 
 def read_unfinished(folder: Path) -> dict[str, Any] | None:
-    """The words of the command that was stopped while it replaced the files of a folder, and the card before.
+    """Read the words of the command that was stopped while it replaced the files of a folder, and the card before.
 
     None for a folder that is whole. Raises BadInput for a damaged note.
     """
@@ -234,7 +234,7 @@ def read_unfinished(folder: Path) -> dict[str, Any] | None:
 
 
 def read_card(path: Path) -> dict[str, Any]:
-    """The keys of card.json in that folder or zip; {} if it has none. Raises BadInput for another shape."""
+    """Read the keys of card.json in that folder or zip; {} if it has none. Raises BadInput for another shape."""
     bundle = open_bundle(path)
     if bundle is None or CARD not in bundle.names:
         return {}
@@ -249,7 +249,7 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def describe_source(card: Card, fingerprints: str | Mapping[str, str]) -> dict[str, Any]:
-    """What a card's provenance says of the dataset that another was made of.
+    """Describe the dataset that another was made of, for the provenance in that one's card.
 
     fingerprints: that of the dataset, or those of its splits.
     """

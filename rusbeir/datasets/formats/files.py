@@ -49,7 +49,7 @@ class Bundle(Protocol):
     def names(self) -> frozenset[str]: ...
 
     def open(self, name: str) -> AbstractContextManager[io.BufferedReader]:
-        """The bytes of that file, without a byte order mark, unpacked if its name ends in .gz or .zst."""
+        """Open the bytes of that file, without a byte order mark, unpacked if its name ends in .gz or .zst."""
         ...
 
 
@@ -130,13 +130,22 @@ class Zip:
                 raise BadInput(f"{self.path}: cannot unpack {name!r} ({error}); pack it again.") from error
 
 
+def name_unpacked(path: Path) -> str:
+    """Return the name of a file without the ending of its packing.
+
+    >>> name_unpacked(Path("qrels/test.tsv.gz"))
+    'test.tsv'
+    """
+    return path.name.removesuffix(path.suffix) if path.suffix in PACKED else path.name
+
+
 def open_file(path: Path) -> AbstractContextManager[io.BufferedReader]:
-    """The bytes of a file, without a byte order mark, unpacked if its name ends in .gz or .zst."""
+    """Open the bytes of a file, without a byte order mark, unpacked if its name ends in .gz or .zst."""
     return _stream(str(path), path.name, lambda: io.BufferedReader(_Plain(path), _BUFFER_BYTES))
 
 
 def _unpack(file: IO[bytes], name: str) -> Any:
-    """What a packed file holds, by the ending of its name."""
+    """Unpack a packed file, by the ending of its name."""
     if name.endswith(".gz"):
         return gzip.GzipFile(fileobj=file)
     # Python reads Zstandard from 3.14 on; Arrow, which tables need anyway, has it as well.
@@ -186,7 +195,7 @@ class _LongLine(Exception):
 
 
 def _find_line(name: str, opener: Callable[[], IO[bytes]], start: int) -> int:
-    """The number of the line that begins at that byte of what a file holds."""
+    """Find the number of the line that begins at that byte of what a file holds."""
     with contextlib.ExitStack() as stack:
         file: Any = stack.enter_context(opener())
         if name.endswith(PACKED):
@@ -230,7 +239,7 @@ class _Plain(io.FileIO, _LineBound):
 
 
 class _Unpacked(io.RawIOBase, _LineBound):
-    """What a packed file unpacks to, as long as that is in proportion: a few bytes may unpack to terabytes."""
+    """The content of a packed file, as long as that is in proportion: a few bytes may unpack to terabytes."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile, label: str, packed: Callable[[], int]) -> None:
         self._file, self._label, self._packed = file, label, packed
@@ -257,7 +266,7 @@ class _Unpacked(io.RawIOBase, _LineBound):
         return len(data)
 
     def readall(self) -> bytes:
-        """The rest of the file, which may be one line."""
+        """Return the rest of the file, which may be one line."""
         self._whole = True
         return super().readall()
 
@@ -276,7 +285,7 @@ def _refuse_escape(path: Path, name: str) -> None:
 
 
 def file_key(path: Path) -> str:
-    """A key that changes when the file is written: a digest of its path, size, times and inode.
+    """Return a key that changes when the file is written: a digest of its path, size, times and inode.
 
     Programs may set the time of modification back; nobody sets that of the last change of the inode.
     """
@@ -289,7 +298,7 @@ def file_key(path: Path) -> str:
 
 
 def compute_checksum(path: Path, algorithm: str) -> str:
-    """The sha256 or md5 (hex) of the file's bytes, read now."""
+    """Compute the sha256 or md5 (hex) of the file's bytes, read now."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, algorithm).hexdigest()
@@ -298,7 +307,7 @@ def compute_checksum(path: Path, algorithm: str) -> str:
 
 
 def checksum_of(path: Path, algorithm: str = "sha256") -> str:
-    """The sha256 or md5 (hex) of the file's bytes; kept in the cache until the file changes."""
+    """Return the sha256 or md5 (hex) of the file's bytes; kept in the cache until the file changes."""
     known = cache_folder() / "checksums" / f"{file_key(path)}.{algorithm}"
     if known.is_file() and _CHECKSUM.fullmatch(cached := known.read_bytes()):
         return cached.decode()

@@ -20,7 +20,7 @@ class Frame(NamedTuple):
     rows: Iterator[tuple[Any, ...]]
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The rows as column -> value."""
+        """Return the rows as column -> value."""
         return (dict(zip(self.names, row, strict=True)) for row in self.rows)
 
 

@@ -28,7 +28,7 @@ _TABLES = tuple(ending for ending in READABLE if not ending.startswith(".jsonl")
 
 
 def is_hub(path: Path) -> bool:
-    """True for a folder whose README.md has configurations, or with parquet or arrow files for a corpus.
+    """Recognise a folder whose README.md has configurations, or with parquet or arrow files for a corpus.
 
     Not for one in BEIR's own layout with such a README.md.
     """
@@ -46,7 +46,7 @@ def is_hub(path: Path) -> bool:
 
 
 def open_hub(request: ReadRequest) -> HubReader:
-    """The dataset in the folders. Raises BadInput or UnknownName for a part or a split that is not there."""
+    """Open the dataset in the folders. Raises BadInput or UnknownName for a part or a split that is not there."""
     roots = (request.path, *(request.also or _find_judgements(request.path, request.split)))
     layouts = {root: read_layout(root) for root in roots}
     split = request.split or _only_split(layouts, request)
@@ -77,12 +77,12 @@ def open_hub(request: ReadRequest) -> HubReader:
 
 
 def is_table(path: Path) -> bool:
-    """True for a file whose name has the ending of a table."""
+    """Recognise a file whose name has the ending of a table."""
     return path.is_file() and path.name.endswith(READABLE)
 
 
 def open_table(request: ReadRequest) -> HubReader:
-    """The documents of one table. Raises BadInput where judgements are needed."""
+    """Open the documents of one table. Raises BadInput where judgements are needed."""
     if request.view is not None:
         raise unknown("view", request.view, [])
     if request.judged:
@@ -132,7 +132,7 @@ class HubReader:
 
 
 def list_splits(path: Path, view: str | None) -> list[str]:
-    """The names of the splits in the folder, or in the one with its judgements."""
+    """List the names of the splits in the folder, or in the one with its judgements."""
     return _name_splits({root: read_layout(root) for root in (path, *_find_judgements(path, None))}, view)
 
 
@@ -142,7 +142,7 @@ def _name_splits(layouts: Mapping[Path, Layout], view: str | None) -> list[str]:
 
 
 def _find_judgements(folder: Path, split: str | None) -> tuple[Path, ...]:
-    """The sibling folder in which BEIR and AIR-Bench put the judgements of that folder."""
+    """Find the sibling folder in which BEIR and AIR-Bench put the judgements of that folder."""
     path = folder.resolve()
     names = (f"{path.name}-qrels", f"qrels-{path.name}-{split or 'dev'}")
     return tuple(path.parent / name for name in names if (path.parent / name).is_dir())
@@ -162,7 +162,7 @@ def _only_split(layouts: Mapping[Path, Layout], request: ReadRequest) -> str:
 
 
 def _find_plain(corpus: Path, request: ReadRequest) -> Path | None:
-    """The corpus, if it is JSONL that can be used in place."""
+    """Find the corpus, if it is JSONL that can be used in place."""
     return corpus if corpus.suffix == ".jsonl" and not request.columns and _has_beir_keys(corpus) else None
 
 

@@ -1,4 +1,4 @@
-"""Which files of a repository, or of a folder in the same layout, are its corpus, its queries and its judgements.
+"""The files of a repository, or of a folder in the same layout: its corpus, its queries and its judgements.
 
 They are found, in this order, by the patterns given; by the configurations in the YAML head of README.md, as the
 package datasets reads it, under the names that BEIR, MTEB and AIR-Bench use; by file names such as corpus.jsonl,
@@ -68,7 +68,7 @@ class Layout:
     configs: Configs = field(default_factory=dict)
 
     def parts(self, roles: Iterable[str], split: str | None, options: Mapping[str, Any]) -> dict[str, list[str]]:
-        """role -> its files, by the pattern that the options give for it, else by the layout; without missing roles."""
+        """Return role -> its files, by the pattern of the options, else by the layout; without missing roles."""
         view, version = options.get("view"), options.get("version")
         files_by_role = {
             role: self.match([options[role]])
@@ -81,19 +81,19 @@ class Layout:
         return {role: files for role, files in files_by_role.items() if files}
 
     def match(self, patterns: Iterable[str]) -> list[str]:
-        """The readable files that match one of the patterns, 2 before 10."""
+        """Find the readable files that match one of the patterns, 2 before 10."""
         globs = [pattern.removeprefix("./") for pattern in patterns]
         matching = [name for name in self.names if any(fnmatchcase(name, pattern) for pattern in globs)]
         return sorted((name for name in matching if name.endswith(READABLE)), key=_natural)
 
     def files(self, role: str, split: str | None, view: str | None) -> list[str]:
-        """The files of that role; [] if there are none. split None means the only one."""
+        """Return the files of that role; [] if there are none. split None means the only one."""
         by_split = self.by_split(role, view)
         chosen = by_split.get(split or "") or (next(iter(by_split.values())) if len(by_split) == 1 else [])
         return chosen if role != "qrels" or split is None or split in by_split else []
 
     def _of_version(self, version: str, role: str, split: str | None, view: str | None) -> list[str]:
-        """The files of one version of AIR-Bench: its splits are corpus_<name> and queries_<name>_<split>.
+        """Return the files of one version of AIR-Bench: its splits are corpus_<name> and queries_<name>_<split>.
 
         In version 24.04, which has one split, queries_<name>.
         """
@@ -102,7 +102,7 @@ class Layout:
         return self.match(splits.get(f"{name}_{split}") or splits.get(name) or ())
 
     def by_split(self, role: str, view: str | None) -> dict[str, list[str]]:
-        """split -> files of that role; {} if there are none."""
+        """Return split -> files of that role; {} if there are none."""
         return self._configured(role, view) or self._conventional(role, view)
 
     def _configured(self, role: str, view: str | None) -> dict[str, list[str]]:
@@ -135,14 +135,14 @@ class Layout:
 
 
 def read_layout(folder: Path) -> Layout:
-    """The layout of a folder on disk."""
+    """Read the layout of a folder on disk."""
     names = frozenset(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     readme = folder / "README.md"
     return Layout(names=names, configs=read_configs(readme.read_bytes()) if readme.is_file() else {})
 
 
 def read_configs(readme: bytes) -> Configs:
-    """The configurations in the YAML head of a README.md; {} if it has none."""
+    """Read the configurations in the YAML head of a README.md; {} if it has none."""
     # Prose in another encoding does no harm.
     head = re.match(r"---\n(.*?)\n---", readme.decode("utf-8", "replace").replace("\r\n", "\n"), re.DOTALL)
     if not head or "configs:" not in head[1]:

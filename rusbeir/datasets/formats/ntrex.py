@@ -28,12 +28,12 @@ _PREFIX = "newstest2019-"
 
 
 def is_ntrex(path: Path) -> bool:
-    """True for a file that is named as those of NTREX are: newstest2019-ref.kaz.txt."""
+    """Recognise a file that is named as those of NTREX are: newstest2019-ref.kaz.txt."""
     return path.is_file() and path.name.startswith(_PREFIX) and path.name.endswith(".txt")
 
 
 def open_ntrex(request: ReadRequest) -> NtrexReader:
-    """The inverse cloze of one language; the split is only a name, `test` by default."""
+    """Open the inverse cloze of one language; the split is only a name, `test` by default."""
     return NtrexReader(path=request.path, split=request.split or "test", corpus_files=(request.path,))
 
 

@@ -20,7 +20,7 @@ from rusbeir.types import Doc
 
 
 def open_pairs(request: ReadRequest) -> PairsReader:
-    """The table of options["pairs"], a pattern, or of the configuration that the view names.
+    """Open the table of options["pairs"], a pattern, or of the configuration that the view names.
 
     Its columns are options["question"] and options["passage"].
     """

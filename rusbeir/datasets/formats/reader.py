@@ -1,4 +1,4 @@
-"""How a dataset is read: the DatasetReader that every format gives, and the table of formats.
+"""The DatasetReader that every format gives, and the table of formats.
 
 A new format is a module with two functions and a row of FORMATS; or, in a package of its own, an entry point of the
 group `rusbeir.readers` that names a Format.
@@ -33,7 +33,7 @@ class DatasetReader(Protocol):
 
     @property
     def id_suffixes(self) -> tuple[str, ...]:
-        """What the format adds to ids: ("",) for nothing, several if a document has several copies."""
+        """The suffixes that the format adds to ids: ("",) for none, several if a document has several copies."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class DatasetReader(Protocol):
 
     @property
     def recipe(self) -> str:
-        """How the documents are made of these files; together with the files' checksums, the key of the copy."""
+        """The way in which the documents are made of these files; with the files' checksums, the key of the copy."""
         ...
 
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
@@ -69,7 +69,7 @@ class GivesSpans(Protocol):
     """A DatasetReader that may know where in their documents the queries are answered."""
 
     def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
-        """The spans in file order; none where this dataset has none."""
+        """Return the spans in file order; none where this dataset has none."""
         ...
 
 
@@ -78,13 +78,13 @@ class OpensSplits(Protocol):
     """A DatasetReader that opens other splits of its files without listing these again: there may be thousands."""
 
     def open_split(self, split: str) -> DatasetReader:
-        """The reader of another split that Format.splits names."""
+        """Open the reader of another split that Format.splits names."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadRequest:
-    """How a path is to be read. split None means the only one; options are the format's own."""
+    """A path, and how it is to be read. split None means the only one; options are the format's own."""
 
     path: Path
     language: str
@@ -102,7 +102,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How one format is recognised and opened, by functions named "module:function", imported when used."""
+    """The functions that recognise and open one format, named "module:function" and imported when used."""
 
     open: str
     """Takes a ReadRequest and returns a DatasetReader. Raises BadInput or UnknownName."""
@@ -159,7 +159,7 @@ def read_formats() -> Mapping[str, Format]:
 
 
 def call_format(kind: Format, function: str, path: Path, *args: Any) -> Any:
-    """What one of a format's functions returns. Raises BackendError where that of an installed package fails."""
+    """Call one of a format's functions. Raises BackendError where that of an installed package fails."""
     try:
         return resolve_name(function)(*args)
     except RusbeirError:
@@ -173,7 +173,7 @@ def call_format(kind: Format, function: str, path: Path, *args: Any) -> Any:
 
 
 def find_format(path: Path) -> Format | None:
-    """The format that claims the path; None if there is none. A package whose function fails is skipped, too."""
+    """Find the format that claims the path; None if there is none. A package whose function fails is skipped, too."""
     for name, kind in read_formats().items():
         try:
             if kind.claims and resolve_name(kind.claims)(path):

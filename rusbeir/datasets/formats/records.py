@@ -26,7 +26,7 @@ ID_RULE = "not empty and has no control character"
 
 
 class Place(NamedTuple):
-    """Where a record is: a file and a line, or a file and words if the format has no lines."""
+    """The position of a record: a file and a line, or a file and words if the format has no lines."""
 
     file: str
     line: int | None = None
@@ -54,7 +54,7 @@ class Judgement(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where a document answers a query, in characters of a text that has that many."""
+    """The part of a document that answers a query, in characters of a text that has that many."""
 
     query_id: str
     start: float
@@ -78,7 +78,7 @@ TOKENS = "words between white space; of Chinese, Japanese, Thai and Lao, charact
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens a text has: words between white space, and characters of languages that put none between words.
+    """Count the tokens of a text: words between white space, and characters of languages that put none between words.
 
     >>> count_tokens("On the bridge."), count_tokens("在桥上")
     (3, 3)
@@ -95,7 +95,7 @@ _KEYS = ("_id", "title", "text")
 
 
 def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
-    """The documents of a corpus.jsonl (_id, text, title), each with the other keys of its record, in file order."""
+    """Read the documents of a corpus.jsonl (_id, text, title), with the other keys of their records, in file order."""
     for location, record in read_objects(lines, file, _KEYS, complain):
         doc_id = _take_id(record, location, complain)
         text = record.pop("text", None)
@@ -110,7 +110,7 @@ def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Ite
 
 
 def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
-    """The queries of a queries.jsonl (_id, text), each with the other keys of its record, in file order."""
+    """Read the queries of a queries.jsonl (_id, text), each with the other keys of its record, in file order."""
     for location, record in read_objects(lines, file, _KEYS, complain):
         query_id = _take_id(record, location, complain)
         text = record.pop("text", None)
@@ -125,7 +125,7 @@ def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Itera
 def read_objects(
     lines: Iterable[bytes], file: str, keys: Collection[str], complain: Complain
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The JSON objects of a JSONL file, each with its place; blank lines are skipped. The keys are those in use."""
+    """Read the JSON objects of a JSONL file, each with its place; blank lines are skipped. keys are those in use."""
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
@@ -145,7 +145,7 @@ def read_objects(
 
 
 def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
-    """The qrels of a stream of judgements, in their order. Raises BadInput for a repeated pair."""
+    """Collect the qrels of a stream of judgements, in their order. Raises BadInput for a repeated pair."""
     qrels: dict[str, dict[str, int]] = {}
     for location, (query_id, doc_id, grade) in judgements:
         docs = qrels.setdefault(query_id, {})
@@ -161,7 +161,7 @@ def repeated(location: Place, query_id: str, doc_id: str) -> BadInput:
 
 
 def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
-    """The value of JSON as Python's json reads it, in a form that can be written as JSON.
+    """Parse the value of JSON as Python's json reads it, in a form that can be written as JSON.
 
     orjson, which is much faster, refuses NaN and the infinities (here None), control characters in strings, and
     escapes of unpaired surrogates (here U+FFFD). Raises UnicodeError for such a surrogate under one of the keys, and
@@ -185,7 +185,7 @@ def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
 
 
 def parse_json(data: bytes, file: str, *, strict: bool = False) -> Any:
-    """The value of a file that is one JSON document, as parse_record reads it, or only what the standard allows.
+    """Parse the value of a file that is one JSON document, as parse_record reads it, or only what the standard allows.
 
     Raises BadInput with file and line.
     """
@@ -216,7 +216,7 @@ def _take_id(record: dict[str, Any], location: Place, complain: Complain) -> str
 
 
 def _parse_int(digits: str) -> int | float:
-    """An integer beyond 64 bits as a float, as orjson reads it."""
+    """Parse an integer beyond 64 bits as a float, as orjson reads it."""
     return int(digits) if len(digits) <= 20 and -(2**63) <= int(digits) < 2**64 else float(digits)
 
 
@@ -230,7 +230,7 @@ def _not_json(location: Place, line: bytes, error: orjson.JSONDecodeError) -> tu
 
 
 def read_tsv(path: Path) -> Iterator[tuple[Place, list[str]]]:
-    """The cells of each line of a tab-separated file, with its place. Raises BadInput for a line that is not UTF-8."""
+    """Read the cells of each line of a tab-separated file, with its place. Raises BadInput for what is not UTF-8."""
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
             location = Place(str(path), number)
@@ -240,7 +240,7 @@ def read_tsv(path: Path) -> Iterator[tuple[Place, list[str]]]:
 
 
 def not_utf8(location: Place, line: bytes) -> tuple[str, Place, str] | None:
-    """The complaint about a line in another encoding; None if it is UTF-8."""
+    """Return the complaint about a line in another encoding; None if it is UTF-8."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
@@ -263,7 +263,7 @@ _KINDS = {
 
 
 def find_misfit(value: Any, shape: Shape, name: str = "the value") -> str:
-    """What does not fit the shape, in words; "" if all of the value fits.
+    """Find what does not fit the shape, and say it in words; "" if all of the value fits.
 
     >>> find_misfit({"flags": ["length", 5]}, {"flags": [str], "chrF?": float})
     'flags.1 is 5, not a string'
@@ -302,13 +302,13 @@ def _find_first(misfits: Iterable[str]) -> str:
 
 
 def read_json(path: Path, shape: Shape, remedy: str) -> Any:
-    """The value of a JSON file. Raises BadInput, ending in the remedy, where the file or its shape is damaged."""
+    """Read the value of a JSON file. Raises BadInput, ending in the remedy, where the file or its shape is damaged."""
     with open_file(path) as file:
         return _parse(file.read(), shape, str(path), remedy)
 
 
 def read_jsonl(path: Path, shape: Shape, remedy: str) -> Iterator[Any]:
-    """The values of the lines of a JSONL file. Raises as read_json, with the line."""
+    """Read the values of the lines of a JSONL file. Raises as read_json, with the line."""
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
             yield _parse(line, shape, str(Place(str(path), number)), remedy)

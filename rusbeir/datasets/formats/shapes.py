@@ -11,7 +11,7 @@ from rusbeir.datasets.formats.records import Shape
 
 
 def derive_shape(cls: type[Any]) -> dict[str, Shape]:
-    """The Shape of the JSON object of a dataclass or a NamedTuple; fields with repr=False are not part of it.
+    """Derive the Shape of the JSON object of a dataclass or a NamedTuple; fields with repr=False are not part of it.
 
     >>> from rusbeir.datasets import Place
     >>> derive_shape(Place)

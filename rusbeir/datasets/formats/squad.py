@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.formats.files import name_unpacked, open_file
 from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span, count_tokens, parse_json
 from rusbeir.errors import BadInput, unknown
@@ -25,12 +25,12 @@ from rusbeir.types import Doc
 
 
 def is_squad(path: Path) -> bool:
-    """True for a .json file, packed or not."""
-    return path.is_file() and path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    """Recognise a .json file, packed or not."""
+    return path.is_file() and name_unpacked(path).endswith(".json")
 
 
 def open_squad(request: ReadRequest) -> SquadReader:
-    """The view asked for, else `paragraphs`; the split is only a name, `test` by default."""
+    """Open the view asked for, else `paragraphs`; the split is only a name, `test` by default."""
     view = request.view or "paragraphs"
     kind, _, k = view.partition("-")
     if view in {"paragraphs", "sentences"}:
@@ -51,7 +51,7 @@ def open_squad(request: ReadRequest) -> SquadReader:
 
 
 def _ignore(kind: str, location: Place, message: str) -> None:
-    """The Complain of a stream whose problems another stream reports already."""
+    """Ignore the problems of a stream that another stream reports already."""
 
 
 class _Paragraph(NamedTuple):
@@ -104,7 +104,7 @@ class SquadReader:
                         yield location, Judgement(question["id"], f"{paragraph.prefix}-{first}", 1)
 
     def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
-        """The first answers in their paragraphs; none where documents are parts of paragraphs."""
+        """Yield the first answers in their paragraphs; none where documents are parts of paragraphs."""
         for paragraph in () if self.sentences_per_doc else self._paragraphs(_ignore):
             chars, tokens = len(paragraph.text), count_tokens(paragraph.text)
             for location, question in _read_questions(paragraph, _ignore):
@@ -141,7 +141,7 @@ class SquadReader:
 
 
 def _find_window_starts(n_sentences: int, size: int) -> range:
-    """The first sentences of the windows; one window if there are fewer sentences than its size."""
+    """Find the first sentences of the windows; one window if there are fewer sentences than its size."""
     return range(max(n_sentences - size + 1, min(n_sentences, 1)))
 
 

@@ -28,7 +28,7 @@ from rusbeir.datasets.columns import (
     join_values,
 )
 from rusbeir.datasets.formats import trec
-from rusbeir.datasets.formats.files import Zip, open_file
+from rusbeir.datasets.formats.files import Zip, name_unpacked, open_file
 from rusbeir.datasets.formats.hub_layout import READABLE
 from rusbeir.datasets.formats.records import (
     ID_RULE,
@@ -64,7 +64,7 @@ SPAN = (
 
 
 def read_documents(files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME) -> Iterator[tuple[Place, Doc]]:
-    """The documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
+    """Read the documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
     for location, (doc_id, text, title) in _values(files, DOCUMENT, complain, named):
         if (known := read_id(doc_id)) is None:
             complain(
@@ -78,7 +78,7 @@ def read_documents(files: Iterable[Path], complain: Complain, named: Columns = _
 
 
 def read_queries(files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME) -> Iterator[tuple[Place, Query]]:
-    """The queries of the tables; as read_documents."""
+    """Read the queries of the tables; as read_documents."""
     for location, (query_id, text) in _values(files, QUERY, complain, named):
         if (known := read_id(query_id)) is None:
             complain(
@@ -93,7 +93,7 @@ def read_queries(files: Iterable[Path], complain: Complain, named: Columns = _BY
 def read_judgements(
     files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME
 ) -> Iterator[tuple[Place, Judgement]]:
-    """The judgements of the tables; a .tsv is read as any TREC qrels."""
+    """Read the judgements of the tables; a .tsv is read as any TREC qrels."""
     for file in files:
         if ".tsv" in file.suffixes and not named:
             with open_file(file) as lines:
@@ -110,7 +110,7 @@ def read_judgements(
 
 
 def read_spans(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Span]]:
-    """The spans in the columns of PosIR's queries; none where the tables lack these columns."""
+    """Read the spans in the columns of PosIR's queries; none where the tables lack these columns."""
     for location, (query_id, span, chars, tokens) in _values(files, SPAN, complain, _BY_NAME):
         known, ends = read_id(query_id), span if isinstance(span, list) else []
         if span is None and chars is None:
@@ -126,14 +126,14 @@ def read_spans(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Plac
 def read_records(
     files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
 ) -> Iterator[tuple[Place, Record]]:
-    """Rows of the tables as column -> value, each table having the columns asked for."""
+    """Read rows of the tables as column -> value, each table having the columns asked for."""
     for file in files:
         for location, _, record in _checked_rows(file, columns, complain, _BY_NAME):
             yield location, record
 
 
 def describe_table(file: Path, named: Columns) -> str:
-    """Which columns of a table hold the documents, such as "id=sku,text=description"; "" for what is not a table."""
+    """Describe the columns that hold documents, such as "id=sku,text=description"; "" for what is not a table."""
     if not file.is_file() or not file.name.endswith(READABLE):
         return ""
     rows = _checked_rows(file, DOCUMENT, refuse, named)
@@ -161,7 +161,7 @@ def _checked_rows(
 def _rows(
     file: Path, columns: tuple[Column, ...], complain: Complain, named: Columns
 ) -> Iterator[tuple[Place, Record]]:
-    name = file.name.removesuffix(".gz").removesuffix(".zst")
+    name = name_unpacked(file)
     if name.endswith((".parquet", ".arrow")):
         return _arrow_rows(file, columns, named)
     if name.endswith(".tsv"):
@@ -180,7 +180,7 @@ def _json_rows(
 
 
 def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
-    """The file's lines; of a zip, those of its one member."""
+    """Open the file's lines; of a zip, those of its one member."""
     if file.suffix != ".zip":
         return open_file(file)
     bundle = Zip(file)
@@ -193,7 +193,7 @@ def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
 def _tsv_rows(
     file: Path, columns: tuple[Column, ...], complain: Complain, named: Columns
 ) -> Iterator[tuple[Place, Record]]:
-    """Rows of a TSV with a header of known names, else of the columns that are not optional (MS MARCO: id and text)."""
+    """Read rows of a TSV with a header of known names, else of the required columns (MS MARCO: id and text)."""
     known = {name for column in columns for name in column.names}
     header = [column.names[0] for column in columns if not column.optional]
     with open_file(file) as lines:
@@ -212,7 +212,7 @@ def _tsv_rows(
 
 
 def _is_header(fields: list[str], columns: tuple[Column, ...]) -> bool:
-    """Whether the cells are names of columns, all that are needed and others."""
+    """Return whether the cells are names of columns, all that are needed and others."""
     try:
         return bool(choose_columns("", columns, fields, _BY_NAME))
     except BadInput:
@@ -249,7 +249,7 @@ def _arrow_rows(file: Path, columns: tuple[Column, ...], named: Columns) -> Iter
 
 @contextlib.contextmanager
 def _open_batches(file: Path) -> Iterator[tuple[list[str], Callable[[list[str]], Iterator[Any]]]]:
-    """The columns of a table, and what reads some of them in record batches.
+    """Open the columns of a table, and what reads some of them in record batches.
 
     By pyarrow itself: the package datasets reads groups of rows ahead in threads that abort a process which ends
     early, and loads torch.
@@ -280,7 +280,7 @@ def _rewording(file: Path) -> Iterator[None]:
 
 
 def read_id(value: object) -> str | None:
-    """The id that a cell holds; None for what cannot be one."""
+    """Read the id that a cell holds; None for what cannot be one."""
     if isinstance(value, str):
         return value if value.strip() and not has_control(value) else None
     if isinstance(value, float) and value.is_integer():
@@ -293,7 +293,7 @@ def _is_number(value: object) -> bool:
 
 
 def read_grade(value: object) -> int | None:
-    """The grade that a cell holds; None for what is not an integer within the bounds."""
+    """Read the grade that a cell holds; None for what is not an integer within the bounds."""
     if isinstance(value, str):
         return int(value) if _DIGITS.fullmatch(value) and int(value) in trec.GRADES else None
     if isinstance(value, float) and value.is_integer():

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.formats.files import name_unpacked, open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, collect, not_utf8, parse_json, refuse, repeated
 from rusbeir.errors import BadInput
 from rusbeir.notebook import ShownRun
@@ -92,7 +92,7 @@ def read_run(path: str | Path, *, check_ranks: bool = False) -> dict[str, dict[s
     with open_file(Path(path)) as file:
         if _holds_json(file):
             return ShownRun(_read_json(file.read(), str(path), _json_score))
-        if Path(path).name.removesuffix(".gz").removesuffix(".zst").endswith(".csv"):
+        if name_unpacked(Path(path)).endswith(".csv"):
             return ShownRun(_read_csv_run(file, str(path)))
         return ShownRun(_read_trec_run(file, str(path), check_ranks=check_ranks))
 
@@ -108,7 +108,7 @@ def read_tag(path: str | Path) -> str:
 
 
 def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-    """The lines of TREC qrels or BEIR's tsv in file order; repeated pairs are yielded, too."""
+    """Read the lines of TREC qrels or BEIR's tsv in file order; repeated pairs are yielded, too."""
     separator: bytes | None = None
     columns = 0
     """The number of columns of the first line that has three or four; 0 until then."""
@@ -148,7 +148,7 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
 
 
 def _is_comment(line: bytes, separator: bytes | None, columns: int) -> bool:
-    """Whether a line that begins with # is none of a tsv of three columns, where an id may begin so."""
+    """Return whether a line with # is a comment; in a tsv of three columns an id may begin so."""
     if columns:
         return separator is None or columns != 3
     *_, grade = fields = line.strip(b"\r\n").split(b"\t")
@@ -246,7 +246,7 @@ def _read_csv_run(file: io.BufferedReader, name: str) -> dict[str, dict[str, flo
 
 
 def _find_columns(cells: Sequence[str]) -> list[int] | None:
-    """The indexes of query, document and score in a line of column names; None for a line of values."""
+    """Find the indexes of query, document and score in a line of column names; None for a line of values."""
     names = [cell.strip().lower() for cell in cells]
     indexes = [index for known in _CSV_COLUMNS for index, name in enumerate(names) if name in known]
     return indexes if len(indexes) == len(_CSV_COLUMNS) else None
@@ -262,7 +262,7 @@ def _bad_run_line(location: Place, line: bytes) -> BadInput:
 
 
 def _control_problem(*ids: str) -> str:
-    """What is wrong with the first of the ids that has a control character; "" if none has."""
+    """Say which of the ids has a control character; "" if none has."""
     bad = next((record_id for record_id in ids if has_control(record_id)), None)
     return "" if bad is None else f"the id {shorten(repr(bad))} has a control character"
 

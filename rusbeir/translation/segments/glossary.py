@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets import Place, not_utf8, open_file
+from rusbeir.datasets import Place, name_unpacked, not_utf8, open_file
 from rusbeir.errors import BadInput
 from rusbeir.text import read_csv, shorten
 
@@ -57,7 +57,7 @@ class Glossary:
         return f"glossary{len(self.terms)}.{hashlib.sha256(rows.encode()).hexdigest()[:6]}"
 
     def find(self, text: str) -> Iterator[tuple[int, int, str | None]]:
-        """(start, end, translation or None) of each term, the longest at each place; they may overlap."""
+        """Find (start, end, translation or None) of each term, the longest at each place; they may overlap."""
         if not self.terms:
             return
         by_word, anywhere = self._index
@@ -69,7 +69,7 @@ class Glossary:
             yield match.start(), match.end(), self._target(match[0])
 
     def terms_in(self, text: str) -> set[str]:
-        """The terms that find finds in a text, as the glossary spells them."""
+        """Return the terms that find finds in a text, as the glossary spells them."""
         return {self._term(text[start:end]) for start, end, _ in self.find(text)}
 
     @cached_property
@@ -93,12 +93,12 @@ class Glossary:
         return {term.lower(): term for term in self.terms if not _has_capitals(term)}
 
     def _term(self, spelling: str) -> str:
-        """The term that was found in this spelling."""
+        """Return the term that was found in this spelling."""
         spaced = " ".join(spelling.split())
         return spaced if spaced in self.terms else self._lower.get(spaced.lower(), spaced)
 
     def _target(self, spelling: str) -> str | None:
-        """The translation of a term as found in the text, with a capital where the text has one."""
+        """Return the translation of a term as found in the text, with a capital where the text has one."""
         term = self._term(spelling)
         target = self.terms.get(term)
         if target and spelling[0].isupper() and not _has_capitals(term):
@@ -108,7 +108,7 @@ class Glossary:
 
 @dataclass(frozen=True, kw_only=True)
 class GlossaryUse:
-    """How far the texts of a port have the terms of its glossary."""
+    """The share of a glossary's terms that the texts of a port have."""
 
     terms: int
     texts: int
@@ -140,7 +140,7 @@ class GlossaryUse:
 
 
 def read_glossary(path: str | Path) -> Glossary:
-    """The glossary of a .tsv: term, tab, translation; "=" or nothing keeps the term; # starts a comment.
+    """Read the glossary of a .tsv: term, tab, translation; "=" or nothing keeps the term; # starts a comment.
 
     Of a .csv the same two columns, with commas; both also as .gz. Raises BadInput, with file and line, for an empty
     term, a third column, a term with two translations, and a line without a tab that seems to have two columns.
@@ -150,7 +150,7 @@ def read_glossary(path: str | Path) -> Glossary:
     """
     terms: dict[str, str | None] = {}
     lines: dict[str, int] = {}
-    commas = Path(path).name.lower().removesuffix(".gz").endswith(".csv")
+    commas = name_unpacked(Path(path)).lower().endswith(".csv")
     with open_file(Path(path)) as file:
         for number, line in enumerate(file, 1):
             if line.isspace() or line.startswith(b"#"):
@@ -196,7 +196,7 @@ def _row(location: Place, line: str, *, commas: bool) -> tuple[str, str | None]:
 
 
 def _pattern(term: str) -> str:
-    """A regular expression of a term as whole words; white space in it matches any, up to 8 characters."""
+    """Return a regular expression of a term as whole words; white space in it matches any, up to 8 characters."""
     body = r"\s{1,8}".join(re.escape(word) for word in term.split())
     before = r"(?<!\w)" if _is_word(term[0]) else ""
     after = r"(?!\w)" if _is_word(term[-1]) else ""
