@@ -94,7 +94,7 @@ def speak_options(spellings: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(name: str, value: object = "", *, python: str = "") -> str:
-    """How a message names a parameter: split=dev, on the command line --split dev; python is used instead, if given.
+    """Name a parameter in a message: split=dev, on the command line --split dev; python is used instead, if given.
 
     Examples:
         >>> option("retry_failed", True), option("k")

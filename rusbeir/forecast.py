@@ -1,4 +1,4 @@
-"""What a bench would take in time, disk and memory: the first documents and queries are timed on this machine."""
+"""A forecast of a bench in time, disk and memory: the first documents and queries are timed on this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BYTES_PER_HIT = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a system would take on a dataset of which the cache holds nothing."""
+    """The needs of a system on a dataset of which the cache holds nothing."""
 
     dataset: str
     system: str

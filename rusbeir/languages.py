@@ -90,7 +90,7 @@ def list_broader_tags(tag: str, *, any_script: bool) -> Iterator[str]:
 
 
 def english_name(tag: str) -> str:
-    """What a prompt calls a language; the tag itself where it has no name there.
+    """Name a language in English, for prompts; the tag itself where it has no name.
 
     >>> english_name("ru-RU"), english_name("tlh")
     ('Russian', 'tlh')

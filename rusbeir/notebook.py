@@ -1,4 +1,4 @@
-"""What people see in a Python shell or a notebook: corpora and datasets in short, and progress."""
+"""The display of corpora, datasets and progress in a Python shell or a notebook."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BrowsableCorpus(ABC):
         """
 
     def __contains__(self, doc_or_id: object) -> bool:
-        """Whether there is a document of that id, or that document."""
+        """Return whether there is a document of that id, or that document."""
         doc_id = doc_or_id[0] if isinstance(doc_or_id, tuple) and doc_or_id else doc_or_id
         try:
             return isinstance(doc_id, str) and doc_or_id in (doc_id, self[doc_id])
@@ -104,7 +104,7 @@ class ShownTable(ABC):
 
     @abstractmethod
     def _caption(self) -> str:
-        """What is shown, in one line."""
+        """Describe what is shown, in one line."""
 
     @abstractmethod
     def _records(self) -> Iterator[dict[str, Any]]:

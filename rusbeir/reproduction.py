@@ -61,7 +61,7 @@ class Reproduction:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the difference is within what is claimed; None where nothing could be measured."""
+        """True if the difference is within what is claimed; None where nothing could be measured."""
         return None if self.difference is None else abs(self.difference) <= self.within + 1e-9
 
     def to_dict(self) -> dict[str, Any]:

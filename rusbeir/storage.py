@@ -75,7 +75,7 @@ else:
     _SYNCABLE = "rb"
 
     def _is_abandoned(path: Path) -> bool:
-        """Whether the process that made a temporary file or folder has ended."""
+        """Return whether the process that made a temporary file or folder has ended."""
         with contextlib.suppress(OSError):
             status = path.lstat()
             # tempfile gives no rights to others; a user's file of such a name has other ones.

@@ -53,7 +53,7 @@ def make_line(message: str) -> str:
 
 
 def has_control(text: str) -> bool:
-    """Whether a text, such as an id, has a control character (NUL, a tab, a line end, an escape).
+    """Return whether a text, such as an id, has a control character (NUL, a tab, a line end, an escape).
 
     >>> has_control("q2"), has_control("q2\\x00")
     (False, True)

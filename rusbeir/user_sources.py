@@ -202,7 +202,7 @@ def _digest_state(thing: Any) -> bytes:
 
 
 def _is_users(home: Path, module: ModuleType) -> bool:
-    """Whether the module is below home, but neither in an environment there nor part of rusbeir."""
+    """Return whether the module is below home, but neither in an environment there nor part of rusbeir."""
     path = _find_source(module)
     if path is None or home not in path.parents or module.__name__.partition(".")[0] == "rusbeir":
         return False

@@ -37,7 +37,7 @@ class Condition:
     value: Value
 
     def holds(self, value: Value) -> bool:
-        """Whether a field with that value passes."""
+        """Return whether a field with that value passes."""
         return _OPERATORS[self.sign](value, self.value)
 
 

@@ -187,7 +187,7 @@ def _compare_ids(source: str, run: Run, judged: Judged) -> None:
 
 
 def _is_file(qrels: str | Path) -> bool:
-    """Whether this is a file of judgements, and not a dataset."""
+    """Return whether this is a file of judgements, and not a dataset."""
     path = Path(qrels)
     return path.suffix != ".zip" and (path.is_file() or not (path.is_dir() or find_entry(str(qrels))))
 

@@ -47,7 +47,7 @@ class JudgedSystem:
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
-    """How far the judge puts systems in people's order."""
+    """The agreement between a judge's order of systems and people's."""
 
     n_systems: int
     kendall: Figure
@@ -87,7 +87,7 @@ class JudgeAgreement:
 
     @property
     def conclusion(self) -> tuple[str, ...]:
-        """What can be concluded, in sentences."""
+        """The conclusions, in sentences."""
         kappa, mean = self.figures["kappa"], self.mean
         independent = f", {self.n_clusters:,} independent," if self.n_clusters < self.n_topics else ""
         lines = [
@@ -285,7 +285,7 @@ def _score(
 
 
 def _order(scores: Floats, units: Units, seed: int) -> Orders | None:
-    """How the two sets of labels order these systems; None for fewer than four."""
+    """Compare how the two sets of labels order these systems; None for fewer than four."""
     n_systems = scores.shape[1]
     if n_systems < MIN_SYSTEMS:
         return None

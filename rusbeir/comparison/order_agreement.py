@@ -1,4 +1,4 @@
-"""Whether two test sets put the same systems in the same order, such as one made by a model and one made by people."""
+"""The agreement of two test sets on the order of systems, such as of one made by a model and one made by people."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Reversal:
 
 @dataclass(frozen=True, kw_only=True)
 class RankingComparison:
-    """How two test sets order the same systems."""
+    """The agreement of two test sets on the order of the same systems."""
 
     first: str
     second: str
@@ -75,7 +75,7 @@ class RankingComparison:
 
     @property
     def conclusion(self) -> tuple[str, ...]:
-        """What can be concluded, in sentences."""
+        """The conclusions, in sentences."""
         tau = self.correlations["kendall"]
         n = len(self.systems)
         sides = zip((self.first, self.second), self.n_queries, self.n_clusters, self.queries_needed, strict=True)

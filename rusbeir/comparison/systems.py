@@ -41,7 +41,7 @@ from rusbeir.evaluation import (
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a comparison asks of the results, and how much it draws; `compare` says what the options mean."""
+    """The questions of a comparison, and how much it draws; `compare` says what the options mean."""
 
     measure: str = "nDCG@10"
     baseline: str | None = None
@@ -180,7 +180,7 @@ class _Tested:
     tests: PairTests
 
     def judge(self, number: int) -> Verdict:
-        """What the test of a pair shows about its first system."""
+        """Judge what the test of a pair shows about its first system."""
         if self.tests.p_maxt[number] > ALPHA or self.tests.mean[number] == 0:
             return "inconclusive"
         return "better" if self.tests.mean[number] > 0 else "worse"

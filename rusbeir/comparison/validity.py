@@ -1,4 +1,4 @@
-"""Whether a port puts systems in the order in which the original puts them, as translations by people do."""
+"""The validity of a port: systems in the order in which the original puts them, as translations by people put them."""
 
 from __future__ import annotations
 

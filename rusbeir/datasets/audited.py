@@ -1,4 +1,4 @@
-"""What `rusbeir audit check` left in a dataset's folder, as long as it is about the dataset as it is now."""
+"""The report that `rusbeir audit check` left in a dataset's folder, as long as it is about the dataset as it is now."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ logger = logging.getLogger(__name__)
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder is for others to load: an audit would write the source's texts into what is uploaded."""
+    """Return whether a folder is for others to load: an audit would write the source's texts into what is uploaded."""
     return (folder / _PUBLISHED).is_file()
 
 
 def write_audit_command(verb: str, folder: Path, *options: str, source: str | Path | None = None) -> str:
-    """The command of `rusbeir audit` about a folder, with its source where that was named or where no card names it."""
+    """Write a command of `rusbeir audit` about a folder, with its source where that was named or no card names it."""
     if source is None and not read_card(folder).get("provenance", {}).keys() & {"source", "views"}:
         source = "SOURCE"
     if source is None:
@@ -52,14 +52,14 @@ def write_audit_command(verb: str, folder: Path, *options: str, source: str | Pa
 
 
 def load_audited(folder: Path, *, language: str | None = None, progress: Progress = silent) -> LoadedSplits:
-    """The dataset that an audit of the folder is about: all its splits and queries; of a rewriting, the rewritten."""
+    """Load the dataset that an audit of the folder is about, with all splits and queries; of a rewriting, its text."""
     views: dict[str, str] = read_card(folder).get("provenance", {}).get("views", {})
     path = folder / views["port"] if views else folder
     return load_splits(path, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
 
 
 def read_audit(folder: Path, *, language: str | None = None, progress: Progress = silent) -> dict[str, Any] | None:
-    """The report of the last audit; None where there is none, and, after a warning, where the dataset has changed.
+    """Read the report of the last audit; None where there is none, and, after a warning, where the dataset has changed.
 
     Raises BadInput for a damaged report.
     """
@@ -75,7 +75,7 @@ def read_audit(folder: Path, *, language: str | None = None, progress: Progress 
 
 
 def read_audited_texts(folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of TEXTS: `kind`, `id`, `chars` of the source, `flags`; `chrF` and `qe` where these were computed.
+    """Read the lines of TEXTS: `kind`, `id`, `chars` of the source, `flags`; `chrF` and `qe` where these were computed.
 
     Raises BadInput for a damaged line.
     """

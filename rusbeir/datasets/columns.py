@@ -1,4 +1,4 @@
-"""Which column of a table holds what: named by the caller, else recognised by the names that people use."""
+"""The columns of a table: named by the caller, else recognised by the names that people use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Columns: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 class Column(NamedTuple):
-    """What a column holds, and the names it goes by; the first of them that a table has is taken."""
+    """The meaning of a column, and the names it goes by; the first of them that a table has is taken."""
 
     meaning: str
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ def read_columns(columns: str | Mapping[str, str | Sequence[str]] | None) -> Col
 def choose_columns(
     table: str, roles: tuple[Column, ...], present: Iterable[str], named: Columns
 ) -> list[tuple[str, ...]]:
-    """The columns of a table that hold what is wanted, in that order; () for an optional one that is missing.
+    """Choose the columns of a table that hold what is wanted, in that order; () for an optional one that is missing.
 
     Raises BadInput, with the columns that are there, for one that is missing.
     """
@@ -103,7 +103,7 @@ def choose_columns(
 
 
 def join_values(record: Mapping[str, Any], parts: tuple[str, ...]) -> Any:
-    """The value of one column as it is, or those of several joined as text; None where there is none."""
+    """Read the value of one column as it is, or join those of several as text; None where there is none."""
     if len(parts) == 1:
         return record.get(parts[0])
     values = [record.get(part) for part in parts]
@@ -112,7 +112,7 @@ def join_values(record: Mapping[str, Any], parts: tuple[str, ...]) -> Any:
 
 
 def describe_columns(roles: tuple[Column, ...], chosen: Sequence[tuple[str, ...]]) -> str:
-    """Which columns were chosen, as the caller would name them.
+    """Describe which columns were chosen, as the caller would name them.
 
     >>> describe_columns(DOCUMENT, [("sku",), ("name", "description"), ()])
     'id=sku,text=name+description'

@@ -56,7 +56,7 @@ class JsonlCorpus(BrowsableCorpus):
         return (self._read(line)[0] for line in self._lines())
 
     def whole(self) -> Iterator[tuple[Doc, Extra]]:
-        """The documents, each with the keys of its record other than _id, title and text."""
+        """Yield the documents, each with the keys of its record other than _id, title and text."""
         for line in self._lines():
             doc, record = self._read(line)
             yield doc, {key: value for key, value in record.items() if key not in _KEYS}
@@ -101,7 +101,7 @@ class JsonlCorpus(BrowsableCorpus):
                     yield line
 
     def _read(self, line: bytes) -> tuple[Doc, dict[str, Any]]:
-        """The document of a line, and its record."""
+        """Read the document of a line, and its record."""
         try:
             record = parse_record(line)
             title = "" if self.ignore_titles else record.get("title") or ""
@@ -117,7 +117,7 @@ def open_corpus(
     locate: Callable[[int], Place] | None = None,
     progress: Progress = silent,
 ) -> JsonlCorpus:
-    """The corpus of a plain JSONL file (_id, text, title), indexed on first use.
+    """Open the corpus of a plain JSONL file (_id, text, title), indexed on first use.
 
     locate(row) tells where a document came from, for messages; by default, the line of this file. Raises BadInput
     with file and line for a line that is not JSON, has no _id, or repeats one, and for an empty corpus.
@@ -172,7 +172,7 @@ Array = npt.NDArray[Any]
 
 
 def hash_id(record_id: str) -> int:
-    """A 64-bit hash of an id."""
+    """Return a 64-bit hash of an id."""
     return int.from_bytes(hashlib.blake2b(record_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 

@@ -16,7 +16,7 @@ _BATCH_ROWS = 1_000
 
 
 def export_tables(dataset: Dataset) -> Any:
-    """The dataset as a `datasets.DatasetDict` of corpus, queries and qrels, whose tables are files in the cache."""
+    """Export a dataset as a `datasets.DatasetDict` of corpus, queries and qrels, whose tables are in the cache."""
     hub = require("datasets", _PURPOSE, extra="")
     documents = ((doc.doc_id, doc.title, doc.text) for doc in dataset.corpus)
     judgements = (
@@ -37,7 +37,7 @@ def export_tables(dataset: Dataset) -> Any:
 
 
 def _write_table(key: str, columns: dict[str, str], rows: Iterable[tuple[Any, ...]]) -> Path:
-    """The file of a table in Arrow's format, written where the cache does not have it."""
+    """Write a table in Arrow's format where the cache does not have it, and return its file."""
     pyarrow = require("pyarrow", _PURPOSE, "hf")
     path = cache_folder() / "copies" / f"{key}.arrow"
     if path.is_file():
@@ -51,5 +51,5 @@ def _write_table(key: str, columns: dict[str, str], rows: Iterable[tuple[Any, ..
 
 
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """The columns of the rows, batch by batch."""
+    """Return the columns of the rows, batch by batch."""
     return (list(zip(*batch, strict=True)) for batch in batched(rows, _BATCH_ROWS))

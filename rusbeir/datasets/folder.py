@@ -24,7 +24,7 @@ _NOTHING: Extra = MappingProxyType({})
 
 
 class Content(NamedTuple):
-    """What a card says of the content of a dataset, under the names that card.json has."""
+    """The content of a dataset as a card describes it, under the names that card.json has."""
 
     fingerprint: str
     n_docs: int
@@ -33,7 +33,7 @@ class Content(NamedTuple):
 
 
 def describe_content(dataset: Dataset) -> Content:
-    """What a card says of the content of this dataset."""
+    """Describe the content of this dataset for a card."""
     n_qrels = sum(map(len, dataset.qrels.values()))
     return Content(dataset.fingerprint, len(dataset.corpus), len(dataset.queries), n_qrels)
 
@@ -79,7 +79,7 @@ class FolderWriter:
         self.open(name_qrels_file(split)).writelines(lines)
 
     def content(self, split: str) -> Content:
-        """What the card of this split says of what was written; of all queries where nothing is judged."""
+        """Describe what was written for the card of this split; all queries where nothing is judged."""
         qrels = self._qrels.get(split, {})
         queries = {query_id: self._queries[query_id] for query_id in qrels} if self._qrels else self._queries
         sha256 = fingerprint(self._digest.hexdigest(), queries, qrels)

@@ -1,4 +1,4 @@
-"""Which licences let a dataset be published, and how the hub names them."""
+"""The licences that let a dataset be published, and the names that the hub has for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN = ("", "unknown", "not stated")
 
 
 def find_hub_licence(licence: str) -> str | None:
-    """The hub's name of a licence such as "CC BY-SA 4.0"; None for one that it does not know.
+    """Find the hub's name of a licence such as "CC BY-SA 4.0"; None for one that it does not know.
 
     Remarks in brackets may change what a licence allows, so that only those of the registry are accepted.
 
@@ -38,7 +38,7 @@ def find_hub_licence(licence: str) -> str | None:
 
 @cache
 def _read_remarks() -> frozenset[str]:
-    """The remarks in brackets that licences of the registry have."""
+    """Read the remarks in brackets that licences of the registry have."""
     parts = (entry.licence.partition("(") for entry in read_registry().values())
     return frozenset(bracket + remark for _, bracket, remark in parts if bracket)
 

@@ -41,7 +41,7 @@ class Opened(NamedTuple):
 
 
 class SplitSource(NamedTuple):
-    """What to open for a split: a name or a path, and the split there; None for the only one."""
+    """The source of a split: a name or a path, and the split there; None for the only one."""
 
     name_or_path: str | Path
     split: str | None
@@ -118,7 +118,7 @@ def _open_entry(
 
 
 def fetch(name: str, progress: Progress = silent) -> Path:
-    """The file of that dataset (of several repositories: the first's folder), downloaded if it is not found locally.
+    """Find the file of that dataset, or download it (of several repositories: the first's folder).
 
     It is looked for in each folder of RUSBEIR_DATA, first at the entry's path (a repository at hub/<owner>/<name>),
     then, if its checksum is known, as any file of that name below it; then in the cache. Raises BadInput if a checksum
@@ -132,7 +132,7 @@ def fetch(name: str, progress: Progress = silent) -> Path:
 
 
 def fetch_entry(entry: RegistryEntry, progress: Progress, *, allow_download: bool = True) -> tuple[Path, ...]:
-    """The file of that entry, or the folders of its repositories. Raises NotAtHand for what may not be downloaded."""
+    """Fetch the file of an entry, or the folders of its repositories. Raises NotAtHand if that is not allowed."""
     if entry.bundled:
         return (Path(__file__).parent / entry.bundled,)
     folders = [Path(part).expanduser() for part in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep) if part]
@@ -222,7 +222,7 @@ def _open_path(path: Path, request: ReadRequest) -> Opened:
 
 
 def _decide_language(path: Path, known: str | None, requested: str) -> str:
-    """The language of the card, else the one that the caller names. Raises BadInput where there is none, or two."""
+    """Return the card's language, else the one that the caller names. Raises BadInput where there is none, or two."""
     _refuse_conflict(f"{path / CARD}", "language", known, requested)
     language = known or requested
     if not language:
@@ -241,7 +241,7 @@ def _refuse_conflict(where: str, what: str, known: str | None, requested: str | 
 
 
 def split_view(name: str) -> tuple[Path | None, str | None]:
-    """The path and the view that follows it, if any; None if there is no such path."""
+    """Split a name into the path and the view that follows it, if any; None if there is no such path."""
     try:
         path = Path(name).expanduser()
         may_be_view = not path.is_file() and len(path.parts) > 1 and path.parent.exists()
@@ -254,7 +254,7 @@ def split_view(name: str) -> tuple[Path | None, str | None]:
 
 
 def find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> list[SplitSource]:
-    """What to open, with its split, for each split asked for; [] for one alone and for a split that is not known."""
+    """Find the source of each split asked for; [] for one alone and for a split that is not known."""
     path, view = split_view(str(name_or_path))
     known: dict[str, SplitSource] = {}
     if path is not None:

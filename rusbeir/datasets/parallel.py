@@ -20,7 +20,7 @@ ALL_LANGUAGES = "all"
 
 
 def expand_languages(languages: Sequence[str], cards: Sequence[Card]) -> list[str]:
-    """The query languages that are wanted, each once, with those of the cards for "all"."""
+    """Return the query languages that are wanted, each once, with those of the cards for "all"."""
     if ALL_LANGUAGES not in languages:
         return list(dict.fromkeys(languages))
     spoken = list(dict.fromkeys(card.asked_in for card in cards))
@@ -33,7 +33,7 @@ def expand_languages(languages: Sequence[str], cards: Sequence[Card]) -> list[st
 
 
 def find_parallel(card: Card, language_or_place: str, known: Mapping[str, str] | None = None) -> str | None:
-    """The name or path of the dataset that has this one's queries in a wanted language; None for its own language.
+    """Find the name or path of the dataset that has this one's queries in a wanted language; None for its own language.
 
     It is looked for among the registered datasets of this one's family, and among the known ones: language -> name or
     path. A name or a path may be wanted as well. Raises UnknownName or BadInput where there is none.
@@ -61,7 +61,7 @@ def find_parallel(card: Card, language_or_place: str, known: Mapping[str, str] |
 
 
 def name_family(name: str, language: str) -> str:
-    """The name with * for the language in it: the same for datasets that differ in nothing else, a port and its source.
+    """Put * for the language into a dataset's name: a port and its source have the same, and differ in nothing else.
 
     >>> name_family("xquad/ru/sentences", "ru"), name_family("mini/en@kk", "kk"), name_family("beir/scifact/test", "en")
     ('xquad/*/sentences', 'mini/*', 'beir/scifact/test')
@@ -73,7 +73,7 @@ def name_family(name: str, language: str) -> str:
 
 
 def label_dataset(name: str, language: str, query_language: str) -> str:
-    """What a dataset is called in a table: its name, with the language of the queries where it is another.
+    """Name a dataset in a table: its name, with the language of the queries where it is another.
 
     >>> label_dataset("xquad/ru", "ru", "en"), label_dataset("xquad/ru", "ru", "ru")
     ('xquad/ru asked in en', 'xquad/ru')
@@ -84,7 +84,7 @@ def label_dataset(name: str, language: str, query_language: str) -> str:
 def take_queries(
     dataset: Dataset, name_or_path: str, *, download: bool = True, progress: Progress = silent
 ) -> tuple[Dataset, str]:
-    """The dataset with the texts that a parallel one has for its queries, and the language of these texts.
+    """Take the dataset with the texts that a parallel one has for its queries, and the language of these texts.
 
     The documents of the other dataset are not read. Raises BadInput where ids or judgements show that it is not
     parallel: fewer than half of the common queries have a judged document in common.

@@ -60,7 +60,7 @@ class RegistryEntry:
 
     @property
     def verified(self) -> bool:
-        """Whether every file has a published or measured checksum; if not, the first download sets it."""
+        """True if every file has a published or measured checksum; if not, the first download sets it."""
         if self.hub:
             roles = [role for role in ("corpus", "queries", "qrels", "pairs") if role in self.options]
             return bool(roles) and all(self._is_listed(role) for role in roles)
@@ -73,13 +73,13 @@ class RegistryEntry:
 
 
 def find_entry(name: str) -> RegistryEntry | None:
-    """The entry of that name or alias; None if there is none."""
+    """Find the entry of that name or alias; None if there is none."""
     entries = read_registry()
     return entries.get(name) or next((entry for entry in entries.values() if name in entry.aliases), None)
 
 
 def get_entry(name: str) -> RegistryEntry:
-    """The entry of that name or alias. Raises UnknownName with near names."""
+    """Return the entry of that name or alias. Raises UnknownName with near names."""
     if entry := find_entry(name):
         return entry
     names = [known for entry in read_registry().values() for known in (entry.name, *entry.aliases)]
@@ -87,7 +87,7 @@ def get_entry(name: str) -> RegistryEntry:
 
 
 def expand_group(name: str) -> list[str]:
-    """The names of the entries of a group, in the order of the registry; the name itself where it is not a group's.
+    """List the names of the entries of a group, in the registry's order; the name itself where it names none.
 
     Examples:
         >>> expand_group("ntrex/all")[:3], expand_group("xquad/ru")
@@ -98,14 +98,14 @@ def expand_group(name: str) -> list[str]:
 
 @cache
 def md5sums() -> Mapping[str, str]:
-    """owner/name/file -> md5, of files in repositories of the hub."""
+    """Return owner/name/file -> md5, of files in repositories of the hub."""
     lines = (FOLDER / "md5sums.txt").read_text(encoding="ascii").splitlines()
     return {file: md5 for md5, _, file in (line.partition("  ") for line in lines)}
 
 
 @cache
 def read_registry(path: Path = FOLDER) -> Mapping[str, RegistryEntry]:
-    """name -> entry, of one TOML file or of all in a folder; aliases are not keys (`find_entry` knows them).
+    """Read name -> entry, of one TOML file or of all in a folder; aliases are not keys (`find_entry` knows them).
 
     Entries are in the order of the files' names. Raises BadInput for a slip in a file.
 

@@ -48,7 +48,7 @@ def validate(
     split: str | None = None,
     progress: Progress = silent,
 ) -> list[Finding]:
-    """All findings about a dataset, [] for a valid one; at most 20 of a kind, then "and 7 more like this".
+    """Return all findings about a dataset, [] for a valid one; at most 20 of a kind, then "and 7 more like this".
 
     Takes the arguments of `load` and reads every record without stopping at a bad one. Raises as `load` only if there
     is nothing to read: an unknown name, a missing file, no such split.
@@ -113,7 +113,7 @@ class _Validation:
         self._qrels: dict[str, dict[str, int]] = {}
 
     def run(self) -> list[Finding]:
-        """All findings; each step can use what the steps before it have read."""
+        """Return all findings; each step can use what the steps before it have read."""
         complete = True
         for read in (self._read_documents, self._read_queries, self._note_self_queries, self._read_judgements):
             try:

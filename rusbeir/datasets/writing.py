@@ -20,7 +20,7 @@ _NO_FILE_NAME = frozenset("/\\:")
 
 
 def name_qrels_file(split: str) -> str:
-    """The place of a split's judgements in a BEIR folder. Raises BadInput if the split cannot name a file in it.
+    """Name the place of a split's judgements in a BEIR folder. Raises BadInput if the split cannot name a file in it.
 
     The name may come from a dataset of strangers, which must not decide where files are written.
 
@@ -113,7 +113,7 @@ def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
 
 
 def qrels_lines(qrels: Qrels, *, header: bool = True) -> Iterator[bytes]:
-    """The lines of BEIR's tsv, header first. Raises BadInput for an id that a tsv cannot hold."""
+    """Yield the lines of BEIR's tsv, header first. Raises BadInput for an id that a tsv cannot hold."""
     if header:
         yield _HEADER
     for query_id, docs in qrels.items():
@@ -122,7 +122,7 @@ def qrels_lines(qrels: Qrels, *, header: bool = True) -> Iterator[bytes]:
 
 
 def finite_scores(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
-    """The scores as Python floats, since numpy's are printed differently. Raises BadInput for NaN and infinity."""
+    """Convert scores to Python floats; numpy's are printed differently. Raises BadInput for NaN and infinity."""
     hits = {doc_id: float(score) for doc_id, score in docs.items()}
     for doc_id, score in hits.items():
         if not math.isfinite(score):

@@ -36,7 +36,7 @@ def read_diagnoses(folders: Iterable[str | Path]) -> dict[str, list[dict[str, An
 
 @cache
 def _find_shape(kind: str) -> dict[str, Any]:
-    """What the documents of a kind hold: the fields of what writes them."""
+    """Find the shape of the documents of a kind: the fields of what writes them."""
     written: dict[str, dict[str, Any]] = {
         "source-bias": derive_shape(SourceBias),
         "position": derive_shape(PositionBias),

@@ -1,4 +1,4 @@
-"""How strongly each token of a document moves its similarity to a query: norms of gradients, computed by torch."""
+"""The strength with which each token of a document moves its similarity to a query: norms of gradients, by torch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GradientModel:
 
     @property
     def max_tokens(self) -> int | None:
-        """How many tokens of a document the model reads, special tokens and prefix included; None for all."""
+        """The tokens of a document that the model reads, special tokens and prefix included; None for all."""
         limit: int | None = self.encoder.transformer.max_seq_length
         return limit
 

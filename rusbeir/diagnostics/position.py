@@ -89,7 +89,7 @@ def diagnose_position(
     seed: int = 0,
     **options: Unpack[MeasuringOptions],
 ) -> PositionBias:
-    """Whether a system finds answers less well by where in their documents they are.
+    """Return whether a system finds answers less well by where in their documents they are.
 
     Of several datasets the queries are pooled. spans is a list of spans for a dataset that has none of its own. With a
     query_language the queries are those of the parallel dataset, and the spans those of the documents. The options are
@@ -132,7 +132,7 @@ class _Answer(NamedTuple):
 
 
 class _Draws(TypedDict):
-    """How intervals and chance are computed."""
+    """The settings by which intervals and chance are computed."""
 
     min_count: int
     samples: int

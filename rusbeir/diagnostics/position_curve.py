@@ -45,7 +45,7 @@ class PositionBin:
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """How the means over bins depend on the bin's centre, as PosIR's script computes it over bins that have queries.
+    """The dependence of the means on the bin's centre, as PosIR's script computes it over bins that have queries.
 
     A correlation is None where all means are equal.
     """

@@ -63,7 +63,7 @@ def covariance_of_means(scores: Floats, bins: Places, clusters: Places) -> Float
 
 
 def count_independent(bins: Places, clusters: Places, n_bins: int) -> Places:
-    """How many clusters have queries in each bin, [bins]."""
+    """Count the clusters that have queries in each bin, [bins]."""
     pairs = np.unique(np.array([bins, clusters]), axis=1)
     return np.bincount(pairs[0], minlength=n_bins)
 

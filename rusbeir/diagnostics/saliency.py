@@ -1,4 +1,4 @@
-"""Which parts of a document decide its similarity to a query: gradient saliency along relative position.
+"""The parts of a document that decide its similarity to a query: gradient saliency along relative position.
 
 As in PosIR's analysis: the gradient of the cosine of a query and a relevant document with respect to the input
 embeddings of the document's tokens; the L2 norm of each token's; scaled to at most 1; resampled to POINTS points from
@@ -79,7 +79,7 @@ class Saliency:
 
     @property
     def sentences(self) -> list[str]:
-        """What the numbers say, and what they leave out, in words."""
+        """The meaning of the numbers, and what they leave out, in words."""
         verdict = "Saliency is spread evenly over documents, as far as the intervals tell."
         if any(third.low > 1 / THIRDS or third.high < 1 / THIRDS for third in self.thirds):
             most = max(range(THIRDS), key=lambda number: self.thirds[number].mean)
@@ -107,7 +107,7 @@ class Saliency:
 
 
 class SaliencySettings(TypedDict, total=False):
-    """Which pairs are drawn, and how their gradients become a curve."""
+    """The pairs that are drawn, and how their gradients become a curve."""
 
     pairs: int
     """How many are drawn."""
@@ -169,7 +169,7 @@ def diagnose_saliency(
 
 @dataclass(frozen=True, kw_only=True)
 class _Settings:
-    """Which pairs are drawn, and how their gradients become a curve. Raises BadInput for what cannot be right."""
+    """The pairs that are drawn, and how their gradients become a curve. Raises BadInput for what cannot be right."""
 
     pairs: int = 200
     min_tokens: int = 0
@@ -190,7 +190,7 @@ class _Settings:
 
     @property
     def recipe(self) -> str:
-        """What decides a curve besides the model, for the signature."""
+        """The settings that decide a curve besides the model, for the signature."""
         recipe = f"tokens:{'all' if self.special_tokens else 'text'}|scale:{self.scale}|points:{POINTS}"
         recipe += f"|min:{self.min_tokens}"
         return recipe + (f"|positions:{self.positions[0]}-{self.positions[1]}" if self.positions else "")
@@ -263,7 +263,7 @@ class _Pair(NamedTuple):
 
 
 def _is_between(span: Span | None, doc_id: str, positions: tuple[float, float]) -> bool:
-    """Whether the span is in that document, and its middle between these relative positions."""
+    """Return whether the span is in that document, and its middle between these relative positions."""
     if span is None or not span.chars or span.doc_id not in {"", doc_id}:
         return False
     low, high = positions

@@ -1,4 +1,4 @@
-"""From the norms of a document's tokens to a curve of relative position, and the sums of many such curves."""
+"""Curves of relative position from the norms of a document's tokens, and the sums of many such curves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def share_thirds(values: Floats) -> Floats:
 
 
 class CurveSums:
-    """What is kept of the pairs: sums of their curves, and three shares of each."""
+    """The sums over pairs: of their curves, and of three shares of each."""
 
     def __init__(self) -> None:
         self.curve, self.squares = np.zeros(POINTS), np.zeros(POINTS)

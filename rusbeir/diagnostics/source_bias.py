@@ -112,7 +112,7 @@ def diagnose_source_bias(
     seed: int = 0,
     **options: Unpack[MeasuringOptions],
 ) -> SourceBias:
-    """Whether a system prefers the copies of one source of a collection in Cocktail's layout.
+    """Return whether a system prefers the copies of one source of a collection in Cocktail's layout.
 
     The first source (human, where there is one) is compared with each of the others. The options are those of `bench`,
     which keeps rows and runs in out. With split "all" each split is a set of queries, and the dataset's Relative Delta

@@ -1,4 +1,4 @@
-"""Where in their documents queries are answered: as a dataset says, or a list of spans."""
+"""The places in documents at which queries are answered: as a dataset says, or a list of spans."""
 
 from __future__ import annotations
 

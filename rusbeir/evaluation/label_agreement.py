@@ -1,4 +1,4 @@
-"""How far the relevance labels of a judge agree with those of people, and what few human labels say of many pairs.
+"""The agreement of a judge's relevance labels with those of people, and what few human labels say of many pairs.
 
 Everything about agreement is computed from confusion matrices [..., s, s]: people's labels are rows, the judge's
 columns, s the number of labels of the scale. Several matrices, such as those of resampled topics, are taken at once.

@@ -155,7 +155,7 @@ def deepest(names: Sequence[str]) -> int | None:
 
 
 def is_count(name: str) -> bool:
-    """Whether the measure is a number of queries or documents, whose sum over queries trec_eval prints.
+    """Return whether the measure is a number of queries or documents, whose sum over queries trec_eval prints.
 
     Examples:
         >>> [is_count(name) for name in ("NumRel", "R@10")]

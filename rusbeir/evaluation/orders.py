@@ -1,4 +1,4 @@
-"""Whether two test sets order systems in the same way: rank correlations, and the queries that an order needs.
+"""The agreement of two test sets on the order of systems: rank correlations, and the queries that an order needs.
 
 Each correlation works on the last axis, the systems, so that it takes one set of means or many resampled ones.
 """

@@ -1,4 +1,4 @@
-"""Whether differences between systems measured on the same queries are real: tests, intervals, ranks.
+"""Tests, intervals and ranks of differences between systems that are measured on the same queries.
 
 Everything works on a matrix of scores, float64 [systems, queries]. Differences of means are tested by flipping the
 signs of per-query differences, which keeps its level on retrieval measures (Urbano, Lima and Hanjalic, SIGIR 2019).

@@ -44,7 +44,7 @@ class Units:
 
     @property
     def is_dependent(self) -> bool:
-        """Whether some queries share a cluster."""
+        """True if some queries share a cluster."""
         return self.n_clusters < self.n_queries
 
     def __str__(self) -> str:

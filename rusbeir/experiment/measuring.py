@@ -127,7 +127,7 @@ def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters:
 
 
 def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:
-    """What this run sent to endpoints, as rows have it; {} where it sent nothing."""
+    """Describe what this run sent to endpoints, as rows have it; {} where it sent nothing."""
     spent = Spent.sum(client.meter.spent for client in clients)
     if not spent.requests:
         return {}

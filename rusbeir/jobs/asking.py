@@ -70,7 +70,7 @@ class Asker:
 
     @property
     def retries(self) -> int:
-        """How many of the requests so far repeated another."""
+        """The number of requests so far that repeated another."""
         return self.throttle.retries + self.client.meter.repeats
 
     async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:

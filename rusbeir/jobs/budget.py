@@ -30,7 +30,7 @@ class BudgetTooSmall(BadInput):
 
 @dataclass(kw_only=True)
 class Spent:
-    """What a service was sent and what it took; `dataclasses.asdict` gives the `spent` of every JSON report.
+    """The amounts that a service was sent and took; `dataclasses.asdict` gives the `spent` of every JSON report.
 
     Examples:
         >>> Spent.sum([Spent(requests=2, chars=30), Spent(requests=1, chars=5)]).chars
@@ -85,7 +85,7 @@ class Budget:
 
     @property
     def spent(self) -> Spent:
-        """What was spent in this run and those before."""
+        """The amounts spent in this run and those before."""
         counts = {name.replace(" ", "_"): count for name, count in self._counts.items() if name != "cost"}
         return Spent(**counts, cost=self._counts["cost"] / _UNITS)
 
@@ -193,7 +193,7 @@ class Allowance(Protocol):
 
 @dataclass(kw_only=True)
 class Charge(Spent):
-    """What one request takes, as far as it is known."""
+    """The amounts that one request takes, as far as they are known."""
 
     requests: int = 1
 

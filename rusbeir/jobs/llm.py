@@ -218,7 +218,7 @@ class Llm:
             ) from None
 
     def _read(self, read: Callable[[Mapping[str, Any]], T], body: str, charge: Charge) -> T:
-        """What read finds in the body of a response, whose tokens are counted."""
+        """Return what read finds in the body of a response, whose tokens are counted."""
         try:
             response = parse_response(body)
             charge.input_tokens = count_tokens(response, "prompt_tokens")

@@ -196,7 +196,7 @@ def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
 
 
 def name_options(names: Sequence[str], *, of_verb: bool = False) -> str:
-    """How a message asks for options, of a model (--option NAME=…) or of the verb itself (--NAME …).
+    """Name options for a message: of a model (--option NAME=…) or of the verb itself (--NAME …).
 
     Examples:
         >>> name_options(PRICES)

@@ -35,7 +35,7 @@ class LlmOptions(TypedDict, total=False):
 
 
 class Spending(TypedDict, total=False):
-    """What a job may cost in all of its runs, and whether what failed is asked for again."""
+    """The limits on what a job costs in all of its runs, and whether what failed is asked for again."""
 
     budget_chars: int | None
     budget_cost: float | None
@@ -43,7 +43,7 @@ class Spending(TypedDict, total=False):
 
 
 class LlmRequest(LlmOptions, Spending, total=False):
-    """How a model is asked about many things: an LlmJob without its model and signature."""
+    """A request of a model about many things: an LlmJob without its model and signature."""
 
     seed: int
     progress: Progress
@@ -70,7 +70,7 @@ _JOB_FIELDS = LlmRequest.__annotations__.keys() - LlmOptions.__annotations__.key
 
 @dataclass(frozen=True, kw_only=True)
 class LlmJob:
-    """Which model is asked, within which limits and budgets. Making it sends nothing."""
+    """A model that is asked, within limits and budgets. Making it sends nothing."""
 
     llm: str
     """The model's name at OPENAI_BASE_URL."""
@@ -97,7 +97,7 @@ class LlmJob:
         refuse_unpriced(self.budget_cost, self.llm, ask_for_prices(list_missing_prices(self.options), of_verb=of_verb))
 
     def open(self, journal: Journal) -> Asker:
-        """What asks the model. Raises BadInput without a model, an endpoint or a key."""
+        """Open what asks the model. Raises BadInput without a model, an endpoint or a key."""
         if not self.llm.strip():
             raise BadInput(f"Name the model with {option('llm', 'MODEL')}, as the endpoint names it.")
         price, limits = read_llm_options(self.options)
@@ -114,7 +114,7 @@ class LlmJob:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What came of asking about many things, in their order."""
+    """The outcomes of asking about many things, in their order."""
 
     values: list[Any]
     """What the question reads in each answer; None where no answer is valid."""

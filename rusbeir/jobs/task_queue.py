@@ -18,7 +18,7 @@ _WORKER = "(SELECT number FROM worker WHERE signature = ?)"
 
 
 class Size(NamedTuple):
-    """How much work there is."""
+    """The amount of work."""
 
     tasks: int
     pending: int
@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
 
 class TaskCounts(NamedTuple):
-    """How many tasks share a state and a reason."""
+    """The number of tasks that share a state and a reason."""
 
     state: Literal["done", "failed", "pending"]
     word: str
@@ -49,7 +49,7 @@ class TaskResult(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a task."""
+    """The outcome of a task."""
 
     state: Literal["done", "failed"]
     result: str
@@ -65,7 +65,7 @@ class TaskQueue:
     worker: str
 
     def size(self) -> Size:
-        """How many tasks there are, and how many are pending."""
+        """Count the tasks, and those that are pending."""
         settled = f"worker = {_WORKER} AND task = task.number AND state IN ('done', 'failed')"
         tasks, pending, chars = self.journal.read(
             "SELECT count(*), sum(pending), sum(CASE pending WHEN 1 THEN chars END) FROM "
@@ -76,7 +76,7 @@ class TaskQueue:
         return Size(tasks, pending or 0, chars or 0)
 
     def counts(self) -> list[TaskCounts]:
-        """How many tasks are done, with which flags, failed, for which reasons, and pending; in a fixed order."""
+        """Count the tasks that are done, by flags, failed, by reasons, and pending; in a fixed order."""
         rows = self.journal.read(
             "SELECT CASE WHEN standing.state IN ('done', 'failed') THEN standing.state ELSE 'pending' END AS shown, "
             "CASE standing.state WHEN 'done' THEN flags WHEN 'failed' THEN "
@@ -185,5 +185,5 @@ class TaskQueue:
 
 
 def _is_changed(key: bytes, state: str, texts: Sequence[Any], sealed: int | None) -> bool:
-    """Whether an attempt's result, error and flags are not what was recorded, or are gone with a part of the file."""
+    """Return whether an attempt's texts are not what was recorded, or are gone with a part of the file."""
     return None in texts or sealed not in (None, seal(key, state, *map(text_of, texts)))

@@ -1,4 +1,4 @@
-"""How fast to send requests, how often to repeat one, and when to stop: pace, back-off and circuit breaker."""
+"""The pace of requests, back-off, repeats, and the circuit breaker that stops them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a service allows, and how patient to be with it. Raises BadInput for impossible values."""
+    """The limits of a service, and how patient to be with it. Raises BadInput for impossible values."""
 
     requests_per_second: float | None = None
     """Requests are sent evenly, never in bursts; None sends them as fast as answers come."""

@@ -1,4 +1,4 @@
-"""Which queries and documents a small version of a dataset keeps.
+"""The queries and documents that a small version of a dataset keeps.
 
 Queries are drawn at random and then exchanged until the means of several variables over them are close to those over
 all queries: a balanced sample, as the cube method of Deville and Tillé (2004) and rerandomisation (Morgan and Rubin,

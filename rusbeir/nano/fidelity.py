@@ -1,4 +1,4 @@
-"""How a small version of a dataset agrees with the whole, measured on systems that did not choose it."""
+"""The agreement of a small version of a dataset with the whole, measured on systems that did not choose it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Agreement:
 
     @property
     def conclusion(self) -> tuple[str, ...]:
-        """What it says, a sentence a figure."""
+        """The conclusions, a sentence a figure."""
         n = len(self.systems)
         gap = "No dense or no lexical system was held out, so the gap between them was not measured."
         if self.gap:
@@ -106,7 +106,7 @@ class Agreement:
 
 
 def find_kind(system: str) -> str:
-    """What a system compares: words, vectors of one encoder, or something else.
+    """Find what a system compares: words, vectors of one encoder, or something else.
 
     >>> find_kind("bm25(profile=raw)"), find_kind("dense(bge-m3)"), find_kind("rrf(bm25,dense)")
     ('lexical', 'dense', 'other')

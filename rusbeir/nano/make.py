@@ -62,7 +62,7 @@ class Bench:
 
 
 class NanoOptions(TypedDict, total=False):
-    """What may be said of a small version: the fields of Recipe."""
+    """The options of a small version: the fields of Recipe."""
 
     systems: Sequence[str]
     held_out: Sequence[str]

@@ -1,4 +1,4 @@
-"""What is known of how a dataset was made and checked, from its card and from what the audit left in its folder."""
+"""The evidence of how a dataset was made and checked, from its card and from what the audit left in its folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a card may claim."""
+    """The claims that a card may make."""
 
     made_by: str
     """"port", "rewrite", "queries", "qc", "nano"; "" for a dataset that rusbeir did not make."""
@@ -65,7 +65,7 @@ class Evidence:
 
     @property
     def texts_made_by(self) -> str:
-        """What made the texts; for a small version, what made the whole."""
+        """The maker of the texts; for a small version, that of the whole."""
         return self.whole_made_by if self.made_by == "nano" else self.made_by
 
     @property
@@ -88,7 +88,7 @@ class Evidence:
 def collect_evidence(
     card: Card, folder: Path | None, validity: Path | None = None, *, language: str | None = None
 ) -> Evidence:
-    """What the card of a dataset, the folder it is in, and a file of `rusbeir validity --json` say.
+    """Collect what the card of a dataset, its folder, and a file of `rusbeir validity --json` say.
 
     What is about an earlier version of the dataset is left out, after a warning. Raises BadInput for a damaged report,
     sheet or file, and where the file is about other ports.
@@ -127,7 +127,7 @@ def collect_evidence(
 
 
 def _read_people(folder: Path) -> tuple[int, str]:
-    """How many texts people have scored on the sheets in a folder, and a sentence about it; 0 and "" for none."""
+    """Read how many texts people have scored on the sheets in a folder, with a sentence about it; 0 and "" for none."""
     if not (paths := list_filled(folder)):
         return 0, ""
     try:
@@ -230,7 +230,7 @@ def _read_validity(path: Path, name: str) -> Iterator[str]:
 
 
 def _read_agreement(card: Card) -> str:
-    """What `rusbeir nano` wrote on the card; "" where it did not."""
+    """Read what `rusbeir nano` wrote on the card; "" where it did not."""
     agreement = card.provenance.get("agreement")
     lines = agreement.get("conclusion") if isinstance(agreement, dict) else None
     return " ".join(map(str, lines)) if isinstance(lines, list) else ""

@@ -19,7 +19,7 @@ from rusbeir.types import Card, Progress, silent
 
 
 class About(TypedDict, total=False):
-    """What may be said of a dataset in place of what its card says; None leaves the card as it is."""
+    """The facts about a dataset that replace those of its card; None leaves the card as it is."""
 
     name: str | None
     licence: str | None

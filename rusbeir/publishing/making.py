@@ -1,4 +1,4 @@
-"""How a dataset was made, in sentences for the card of a published one."""
+"""The making of a dataset, in sentences for the card of a published one."""
 
 from __future__ import annotations
 

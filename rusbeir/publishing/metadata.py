@@ -70,7 +70,7 @@ class Published:
 
     @property
     def origin(self) -> Mapping[str, Any]:
-        """What the card says of the dataset that this one was made of; {} for an original."""
+        """The card's entry on the dataset that this one was made of; {} for an original."""
         origin = self.card.provenance.get("source")
         return origin if isinstance(origin, dict) else {}
 
@@ -99,7 +99,7 @@ class Published:
 
     @property
     def description(self) -> str:
-        """What it is and what it was made of, in a sentence or two."""
+        """The dataset and what it was made of, in a sentence or two."""
         origin = self.origin
         how = {
             "port": "translated by a machine from",

@@ -148,7 +148,7 @@ def _describe_fingerprint(published: Published) -> str:
 
 
 def _describe_citation(published: Published) -> str:
-    """Who made the dataset, or the one that it was made of, and how they want to be cited."""
+    """Describe who made the dataset, or the one that it was made of, and how they want to be cited."""
     author = f"By {escape_markdown(published.author.removesuffix('.'))}." if published.author else ""
     # A block of indented lines cannot be closed by what it holds.
     text = "\n".join(f"    {line}" for line in published.citation[:10_000].splitlines())

@@ -1,4 +1,4 @@
-"""What there is to search with: systems and their options, engines, runtimes and models, and which of them run here."""
+"""The catalogue for searching: systems and their options, engines, runtimes and models, and which of them run here."""
 
 from __future__ import annotations
 

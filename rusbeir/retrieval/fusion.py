@@ -33,7 +33,7 @@ class FusedSystem:
 
     @property
     def recipe(self) -> str:
-        """How hits are joined, whatever the systems are."""
+        """The way in which hits are joined, whatever the systems are."""
         constant = f"|k:{self.rrf_k:g}" if self.method == "rrf" else ""
         weights = ":".join(f"{weight:g}" for weight in self.weights)
         return f"{self.method}{constant}|depth:{self.depth}|weights:{weights}"

@@ -218,7 +218,7 @@ class Options:
                 raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(known)}.")
 
     def __contains__(self, name: str) -> bool:
-        """Whether the stage sets that option."""
+        """Return whether the stage sets that option."""
         return name in self._values
 
     def refuse(self, names: Collection[str], why: str) -> None:

@@ -1,4 +1,4 @@
-"""From the spec of a system to one that can be prepared on a corpus and searched."""
+"""Systems made of their specs, which can be prepared on a corpus and searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every retrieval system offers: a name, a signature, and preparation on a corpus."""
+"""The Protocol of every retrieval system: a name, a signature, and preparation on a corpus."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class CountsTerms(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a caller wants a system prepared and searched; none of it changes a score."""
+    """The settings by which a caller wants a system prepared and searched; none of it changes a score."""
 
     progress: Progress = silent
     force: bool = False

@@ -26,7 +26,7 @@ class RemoteTranslator:
     deployed: Deployed
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[Outcome]:
-        """One outcome a text, from one request to one worker."""
+        """Translate the texts by one request to one worker."""
         outcomes: Sequence[Outcome] = await asyncio.wrap_future(
             self.deployed.submit("translate", list(texts), source, target)
         )
@@ -37,7 +37,7 @@ class RemoteTranslator:
 def place_entries(
     on: On, entries: Sequence[TranslatorEntry], source: str, target: str, options: TranslatorOptions, *, by_name: bool
 ) -> Iterator[tuple[TranslatorEntry, ...]]:
-    """The entries; within the block, those whose models are on the user's own machines are answered by workers.
+    """Return the entries; within the block, those whose models are on the user's own machines are answered by workers.
 
     Memories stay here, and so do translators that send texts to somebody, count their cost or judge their answers.
     by_name says that the workers make them by their names and these options; else they get the objects. Raises what
@@ -77,7 +77,7 @@ def _deploy(workers: Workers, translator: Translator, signature: str, make_it: C
 
 
 def _make(made_of: str | Translator, source: str, target: str, options: TranslatorOptions) -> Translator:
-    """The translator on a worker, if it works there for the pair."""
+    """Make the translator on a worker, if it works there for the pair."""
     if isinstance(made_of, str):
         (made_of,) = make(made_of, source=source, target=target, **options)
     if isinstance(made_of, ChecksPair):

@@ -24,7 +24,7 @@ class Gate(NamedTuple):
     bound: float
 
     def holds(self, value: float) -> bool:
-        """Whether a figure meets the condition."""
+        """Return whether a figure meets the condition."""
         return bool(_HOLDS[self.relation](value, self.bound))
 
 

@@ -61,7 +61,7 @@ class RecordTask(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was found out about a record."""
+    """The findings about a record."""
 
     kind: str
     record_id: str

@@ -19,7 +19,7 @@ _KEY_BITS = 64
 
 
 def count_shared(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], orders: int) -> Ints:
-    """How many n-grams each pair of texts has in common, for n from 1: int64 [pairs, orders].
+    """Count the n-grams that each pair of texts has in common, for n from 1: int64 [pairs, orders].
 
     Texts are sequences of numbers from 0. An n-gram found twice in one and three times in the other counts twice.
 

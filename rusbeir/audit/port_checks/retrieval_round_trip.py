@@ -1,4 +1,4 @@
-"""What translation costs retrieval: BM25 on the source, on the port, and on the port translated back."""
+"""The cost of translation for retrieval: BM25 on the source, on the port, and on the port translated back."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def score_metric(name: str, counts: Sequence[float], language: str) -> float:
 
 
 class Compared(NamedTuple):
-    """What was counted in pairs of a translation and its reference."""
+    """The counts in pairs of a translation and its reference."""
 
     counts: dict[str, NDArray[Any]]
     """The statistics of each score, summed over the pairs; "chrF" includes those of chrF++."""

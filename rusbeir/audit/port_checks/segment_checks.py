@@ -22,7 +22,7 @@ from rusbeir.translation import SEGMENT_CHECKS, Flag, Segment, find_empty, find_
 
 
 class CheckedSegment(NamedTuple):
-    """What a check is given."""
+    """The input of a check."""
 
     segment: Segment
     back: str | None

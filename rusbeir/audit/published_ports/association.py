@@ -1,4 +1,4 @@
-"""How well a translation fits a source, by what the other pairs of a port teach: no model and no dictionary is needed.
+"""The fit of a translation to its source, learned from the other pairs of a port: no model and no dictionary is needed.
 
 Most pairs of a port are right, so words that occur together translate each other (Dice's coefficient). A word is
 matched where one of those that it goes with is in the other text, and a mark where the other text has it as well. How
@@ -62,7 +62,7 @@ class Vocabulary:
         return rows[known]
 
     def chances(self, hashes: Ids) -> Floats:
-        """How often marks are met."""
+        """Compute how often marks are met."""
         if not len(self.marks):
             return np.full(len(hashes), _LEAST)
         rows, known = find_rows(self.marks, hashes)
@@ -118,7 +118,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Association:
-    """What goes together in two languages, learned fold by fold."""
+    """The marks that go together in two languages, learned fold by fold."""
 
     vocabularies: tuple[Vocabulary, Vocabulary]
     directions: Sequence[tuple[Direction, Direction]]
@@ -156,7 +156,7 @@ class Association:
         return cls(vocabularies=made.vocabularies, directions=made.directions, rates=matched / met)
 
     def compare(self, source: Features, translation: Features, fold: int) -> tuple[Evidence, Evidence]:
-        """What of a source is matched in a translation, and what of the translation in the source."""
+        """Compute what of a source is matched in a translation, and what of the translation in the source."""
         texts = source, translation
         rows = [vocabulary.find_terms(text) for vocabulary, text in zip(self.vocabularies, texts, strict=True)]
         evidence = []

@@ -1,4 +1,4 @@
-"""What a port lost of its source: ids, judgements and queries; and how long its texts are.
+"""The losses of a port against its source: ids, judgements and queries; and how long its texts are.
 
 Memory holds hashes of ids and numbers, never the texts.
 """

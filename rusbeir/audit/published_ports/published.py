@@ -211,7 +211,7 @@ def align(
 
 
 def _holds_audit(folder: Path) -> bool:
-    """Whether a folder has nothing but the files of an audit, perhaps of one that was killed while writing."""
+    """Return whether a folder has nothing but the files of an audit, perhaps of one that was killed while writing."""
     return all(path.name in FILES or path.name.startswith(".") for path in folder.iterdir())
 
 

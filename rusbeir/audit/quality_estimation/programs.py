@@ -119,7 +119,7 @@ class RunningProgram:
             raise BackendError(f"{self._name}: {shorten(repr(line.decode(errors='replace')))} is not JSON.") from None
 
     def _report_end(self) -> BackendError:
-        """What to raise where the program has ended: its last words."""
+        """Make the error of a program that has ended, with its last words."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
         self._errors.seek(0)

@@ -20,7 +20,7 @@ _PERCENTILES = (5, 25, 50, 75)
 
 @dataclass
 class _Scores:
-    """What one quality estimation has scored so far; scores are kept in 8 bytes each."""
+    """The scores of one quality estimation so far, 8 bytes each."""
 
     levels: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in LEVELS})
     n_missing: int = 0

@@ -29,7 +29,7 @@ SOURCE, TRANSLATION, MISSING = "source", "translation", "missing"
 
 
 class Extent(NamedTuple):
-    """Where a marked error is: the characters of one side from start to before end."""
+    """The position of a marked error: the characters of one side from start to before end."""
 
     side: str
     start: int
@@ -194,7 +194,7 @@ def _make_row(record: Any, position: Place, system: str) -> _Row:
 
 
 def _find_extents(errors: Sequence[Mapping[str, Any]], position: Place) -> list[Extent]:
-    """Where errors are; those without characters are left out."""
+    """Find where errors are; those without characters are left out."""
     extents = []
     for error in errors:
         start, end = error["start"], error.get("end")

@@ -108,7 +108,7 @@ class _OpenFunction:
 
 @dataclass(frozen=True)
 class QualitySource:
-    """What one `--qe` names."""
+    """A source that one `--qe` names."""
 
     name: str
     """The name in reports and gates."""
@@ -116,7 +116,7 @@ class QualitySource:
 
 
 def parse_sources(texts: Sequence[str]) -> list[QualitySource]:
-    """What each text names: a file of scores, a known model, python:module.function, or command:PROGRAM.
+    """Parse what each text names: a file of scores, a known model, python:module.function, or command:PROGRAM.
 
     Each may begin with a name of its own, as in `kiwi=scores.tsv`. Raises UnknownName for anything else, and BadInput
     for a name that is there twice.

@@ -1,4 +1,4 @@
-"""Which side of a port costs the score: a system on original and translated queries and documents, in all four ways."""
+"""The side of a port that costs the score: a system on original and translated queries and documents, all four ways."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WAYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Attribution:
-    """What a system loses on a port, divided between its queries and its documents."""
+    """The loss of a system on a port, divided between its queries and its documents."""
 
     system: str
     measure: str
@@ -175,7 +175,7 @@ def _judge(lost: Figure, queries: Figure, documents: Figure, more: Figure) -> st
 
 
 class Repairs(NamedTuple):
-    """What good translations of single texts would give back, as estimated, of the mean over all queries."""
+    """The gain that good translations of single texts would bring, as estimated, in the mean over all queries."""
 
     queries: dict[str, float]
     """query_id -> gain, of the queries that lose by their own translation."""
@@ -186,7 +186,7 @@ class Repairs(NamedTuple):
 def _estimate_documents(
     runs: Runs, dataset: Dataset, measure: str, losing: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """What each document gives back if it alone had the score of its original, by query.
+    """Estimate what each document gives back if it alone had the score of its original, by query.
 
     Scores of the other side are taken after the hits that both sides share were brought to one level, since systems
     score texts of one language higher than those of two. Gains are means over original and translated queries.

@@ -63,7 +63,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None], remedy: s
 
 
 def list_addresses(url: str) -> list[str]:
-    """The addresses to try, in order."""
+    """List the addresses to try, in order."""
     hub = os.environ.get("HF_ENDPOINT", "").rstrip("/")
     if hub and url.startswith(_HUB):
         url = f"{hub}/{url.removeprefix(_HUB)}"

@@ -43,7 +43,7 @@ class Repository(NamedTuple):
 def fetch_repositories(
     entry: RegistryEntry, folders: Sequence[Path], progress: Progress, *, allow_download: bool
 ) -> tuple[Path, ...]:
-    """The folders of the entry's repositories, with every file that the entry needs, verified.
+    """Fetch the folders of the entry's repositories, with every file that the entry needs, verified.
 
     A repository is taken from hub/<owner>/<name> in one of the folders if it is there; else from the hub's cache or
     the hub. Raises BadInput if a part is in none of them, NotAtHand if it would have to be downloaded and may not.
@@ -77,7 +77,7 @@ def _find_files(folder: Path, entry: RegistryEntry, roles: Sequence[str]) -> tup
 def _from_hub(
     repository: Repository, entry: RegistryEntry, roles: Sequence[str], progress: Progress, allow_download: bool
 ) -> tuple[Path, Files]:
-    """The snapshot and its files, without asking the hub if a fetch of this entry was completed before."""
+    """Return the snapshot and its files, without asking the hub if a fetch of this entry was completed before."""
     done = cache_folder() / "hub" / digest(entry.name, str(repository), str(entry.options))
     if done.is_file():
         known = orjson.loads(done.read_bytes())
@@ -154,7 +154,7 @@ def require_connection(endpoint: str) -> None:
 
 
 def _make_bar(stage: str, progress: Progress) -> Any:
-    """A tqdm class for the hub's library that reports to a Progress and prints nothing."""
+    """Make a tqdm class for the hub's library that reports to a Progress and prints nothing."""
 
     class Reporting(require("tqdm", _PURPOSE, "hf").tqdm):  # type: ignore[misc]
         def __init__(self, *args: Any, **options: Any) -> None:

@@ -155,7 +155,7 @@ class ApproximateIndex(Protocol):
 
     @property
     def max_hits(self) -> int:
-        """How many hits per query a search returns at most."""
+        """The most hits that a search returns for a query."""
         ...
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:

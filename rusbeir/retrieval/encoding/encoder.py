@@ -85,11 +85,11 @@ class ReportsTruncation(Protocol):
 
     @property
     def truncation(self) -> str:
-        """What happens to a longer text, as a phrase: "cut at 512 tokens"."""
+        """The treatment of a longer text, as a phrase: "cut at 512 tokens"."""
         ...
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many of the documents are longer than the model reads at once."""
+        """Count the documents that are longer than the model reads at once."""
         ...
 
 

@@ -92,7 +92,7 @@ class RemoteEngine(_Engine, Protocol):
         ...
 
     def is_loaded(self, folder: Path) -> bool:
-        """Whether the index that the folder names is still on the server."""
+        """Return whether the index that the folder names is still on the server."""
         ...
 
 

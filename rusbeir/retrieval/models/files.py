@@ -71,7 +71,7 @@ def fetch(model: Model) -> str:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a model failed for lack of memory, on any device."""
+    """Return whether a model failed for lack of memory, on any device."""
     # Where cuBLAS finds no room for itself, torch has no error of that name.
     signs = ("out of memory", "not enough memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
     return any(sign in str(error) for sign in signs)
@@ -105,7 +105,7 @@ def is_present(model: Model) -> bool:
 
 
 def is_folder(model: Model) -> bool:
-    """Whether the model is named by a folder instead of a name on the hub."""
+    """Return whether the model is named by a folder instead of a name on the hub."""
     return Path(model.hub).expanduser().is_dir()
 
 

@@ -30,7 +30,7 @@ def _is_mkl_slow(torch: Any) -> bool:
 
 @cache
 def _is_of_another_maker(processors: Path) -> bool:
-    """Whether that file, which Linux has, says that the processor is not Intel's."""
+    """Return whether that file, which Linux has, says that the processor is not Intel's."""
     return processors.is_file() and "GenuineIntel" not in processors.read_text(encoding="utf-8")
 
 

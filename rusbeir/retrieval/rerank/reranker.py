@@ -61,7 +61,7 @@ class ReportsTruncation(Protocol):
 
     @property
     def truncation(self) -> str:
-        """What happens to a longer pair, as a phrase: "cut at 512 tokens"."""
+        """The treatment of a longer pair, as a phrase: "cut at 512 tokens"."""
         ...
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
@@ -114,7 +114,7 @@ class PairTokens:
 
     @property
     def over_length(self) -> Sequence[bool]:
-        """Whether each pair has a side that was cut."""
+        """True for each pair that has a side that was cut."""
         queries, documents = np.array(self.queries.over_length), np.array(self.documents.over_length)
         over_length: list[bool] = (documents | queries[self.query_of]).tolist()
         return over_length

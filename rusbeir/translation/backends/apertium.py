@@ -55,7 +55,7 @@ class Apertium:
         self._mode(source, target)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text. A text that kills a process of the stream fails alone."""
+        """Translate the texts. A text that kills a process of the stream fails alone."""
         if not self._pools:
             streams = self.limits.concurrency
             make = partial(Stream, self._mode(source, target), self.limits.timeout_seconds)
@@ -73,7 +73,7 @@ class Apertium:
             await asyncio.to_thread(self._pools.pop().close)
 
     def _mode(self, source: str, target: str) -> Path:
-        """The mode file of a pair."""
+        """Return the mode file of a pair."""
         if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
             raise BadInput(
                 f"The translator apertium needs the program {missing[0]}: "
@@ -100,14 +100,14 @@ class Apertium:
 
 
 def _codes(codes: Codes, tag: str) -> list[str]:
-    """What a language may be called in a pair's name, the most exact first."""
+    """List what a language may be called in a pair's name, the most exact first."""
     first, *rest = tag.split("-")
     names = [codes.aliases.get(tag.lower(), ""), *("_".join([iso639_3(first), *rest]), tag, iso639_3(first), first)]
     return [name for name in dict.fromkeys(names) if name]
 
 
 def _pairs(folder: Path) -> dict[tuple[str, str], Path]:
-    """(source, target) -> mode file, of the modes that are named as a pair."""
+    """Return (source, target) -> mode file, of the modes that are named as a pair."""
     parts = {path: path.stem.split("-") for path in sorted(folder.glob("*.mode"))}
     return {(names[0], names[1]): path for path, names in parts.items() if len(names) == 2}
 
@@ -124,7 +124,7 @@ def _ask(pool: Pool, texts: list[str]) -> list[Outcome]:
 
 
 def _answers(stream: Stream, texts: list[str]) -> list[Outcome]:
-    """One outcome a text; what broke the stream is found by asking the rest one by one."""
+    """Return one outcome a text; what broke the stream is found by asking the rest one by one."""
     failed = ""
     try:
         answers: Sequence[str] = stream.ask(texts)

@@ -53,7 +53,7 @@ class Stream:
         self._mark: str | None = None
 
     def ask(self, texts: Sequence[str]) -> list[str]:
-        """The translations, in order. Raises StreamBroken with those that came through."""
+        """Return the translations, in order. Raises StreamBroken with those that came through."""
         answers: list[str] = []
         try:
             self._start()
@@ -106,7 +106,7 @@ class Stream:
             answers += map(_decoded, translated)
 
     def _tagged(self, analysed: Sequence[bytes]) -> list[bytes]:
-        """Each text as a tagger gives it that has read nothing before."""
+        """Return each text as a tagger gives it that has read nothing before."""
         tagged: list[bytes] = []
         while len(tagged) < len(analysed):
             tagged += self._tag_first(analysed[len(tagged) :])
@@ -210,7 +210,7 @@ class Pool:
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Stream]:
-        """A stream for one thread."""
+        """Return a stream for one thread."""
         if self._free.empty():
             stream = self._make()
             self._all.append(stream)
@@ -238,7 +238,7 @@ def _decoded(answer: bytes) -> str:
 
 
 def _open(pipe: object) -> int:
-    """The descriptor of a pipe that Popen has made."""
+    """Open the descriptor of a pipe that Popen has made."""
     fileno: Callable[[], int] = getattr(pipe, "fileno")  # noqa: B009
     return fileno()
 
@@ -253,7 +253,7 @@ def _written(descriptor: int, view: memoryview) -> int:
 
 
 def _around_tagger(script: str) -> tuple[str, str, str]:
-    """What a mode's script runs before its tagger, the tagger, and what behind it; all behind where it has none."""
+    """Split a mode's script at its tagger: before, the tagger, behind; all is behind where it has none."""
     parts = _TAGGER.split(script.strip(), maxsplit=1)
     if len(parts) < 3:
         return "", "", script

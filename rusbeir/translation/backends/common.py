@@ -1,4 +1,4 @@
-"""What rusbeir's translators share: which texts are sent, what an answer is worth, keys, clients, errors, codes."""
+"""The parts that rusbeir's translators share: which texts are sent, judging answers, keys, clients, errors, codes."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def judge_answers(texts: Sequence[str], answers: Sequence[Any]) -> list[Outcome]
 
 
 def forbid_retry(outcome: Outcome) -> Outcome:
-    """The outcome for a translator that always gives the same answer, so that asking again cannot help."""
+    """Return the outcome for a translator that always gives the same answer, so that asking again cannot help."""
     return outcome._replace(retry=False) if isinstance(outcome, Failure) else outcome
 
 
 def read_key(variable: str) -> str:
-    """The API key in an environment variable; "" where it is not set. Raises BadInput for what cannot be a key."""
+    """Read the API key in an environment variable; "" where it is not set. Raises BadInput for what cannot be a key."""
     key = os.environ.get(variable, "").strip()
     if not key.isascii() or not key.isprintable():
         raise BadInput(f"{variable} contains characters that no key has. Set it again, without quotes or line ends.")
@@ -117,7 +117,7 @@ class PerLoop(Generic[T]):
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, T] = weakref.WeakKeyDictionary()
 
     def get(self, make: Callable[[], T]) -> T:
-        """The running loop's client, made on first use."""
+        """Return the running loop's client, made on first use."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = make()
@@ -129,7 +129,7 @@ class PerLoop(Generic[T]):
 
 
 def charging(meter: Meter, texts: Sequence[str], capacity: Capacity) -> AbstractAsyncContextManager[Charge]:
-    """The block in which a request with these texts is sent, at a price by the character."""
+    """Return the block in which a request with these texts is sent, at a price by the character."""
     chars = sum(map(len, texts))
     return meter.request(chars, chars * capacity.cost_per_million_chars / 1e6)
 
@@ -152,7 +152,7 @@ TOO_LONG = frozenset({413, 414, 431})
 
 
 def transient(status: int, message: str, headers: Mapping[str, str]) -> Transient | None:
-    """The error to raise for an HTTP status after which a retry may help; None for any other status."""
+    """Return the error to raise for an HTTP status after which a retry may help; None for any other status."""
     # A redirection leads to a page for people: a login, a captcha, maintenance.
     reason = "server" if 300 <= status < 400 else find_passing_reason(status)
     if not reason:
@@ -166,7 +166,7 @@ def transient(status: int, message: str, headers: Mapping[str, str]) -> Transien
 
 
 def address(value: str, what: str) -> str:
-    """The URL without a trailing slash. Raises BadInput, which begins with what, where it is not a usable URL."""
+    """Strip a URL of its trailing slash. Raises BadInput, which begins with what, where it is not a usable URL."""
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
         raise BadInput(
@@ -176,7 +176,7 @@ def address(value: str, what: str) -> str:
 
 
 def redirected(httpx: Any, endpoint: str) -> Any:
-    """An httpx transport that sends every request to another host, path and query unchanged."""
+    """Return an httpx transport that sends every request to another host, path and query unchanged."""
     base = httpx.URL(endpoint)
 
     class Redirected(httpx.AsyncHTTPTransport):  # type: ignore[misc]
@@ -202,15 +202,15 @@ class Codes:
         return replace(self, codes=codes)
 
     def source(self, tag: str) -> str:
-        """The code of a language to translate from. Raises BadInput, which lists the codes, where there is none."""
+        """Return the code of a language to translate from. Raises BadInput, listing the codes, where there is none."""
         return self._find(tag, "from", any_script=True)
 
     def target(self, tag: str) -> str:
-        """The code of a language to translate into; never one in another script. BadInput as source."""
+        """Return the code of a language to translate into; never one in another script. BadInput as source."""
         return self._find(tag, "into", any_script=False)
 
     def pair(self, source: str, target: str) -> tuple[str, str]:
-        """The codes of the languages to translate from and into. Raises BadInput as source and target do."""
+        """Return the codes of the languages to translate from and into. Raises BadInput as source and target do."""
         return self.source(source), self.target(target)
 
     @cached_property

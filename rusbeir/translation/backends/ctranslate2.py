@@ -33,7 +33,7 @@ class Marks(NamedTuple):
 
 
 def _marian(folder: ModelFolder, source: str, target: str) -> Marks:
-    """None for a model of one pair; >>rus<< for one of several targets."""
+    """Return None for a model of one pair, >>rus<< for one of several targets."""
     known = tuple(token[2:-2] for token in folder.vocabulary if re.fullmatch(r">>[A-Za-z_-]+<<", token))
     if not known:
         return Marks()
@@ -48,7 +48,7 @@ def _nllb(folder: ModelFolder, source: str, target: str) -> Marks:
 
 
 def _flores(tag: str, find: Callable[[str], str], known: Sequence[str]) -> str:
-    """The FLORES code: by the aliases, by script where the tag names one, else the language's only one."""
+    """Return the FLORES code: by the aliases, by script where the tag names one, else the language's only one."""
     language, *rest = tag.replace("_", "-").split("-")
     three = iso639_3(language.lower())
     script = next((part.title() for part in rest if len(part) == 4 and part.isalpha()), "")
@@ -71,7 +71,7 @@ def _three_letters(tag: str) -> str:
 
 
 class ModelFamily(NamedTuple):
-    """What tells one kind of model from another."""
+    """The differences between one kind of model and another."""
 
     marks: Callable[[ModelFolder, str, str], Marks]
     default: str
@@ -159,7 +159,7 @@ class Neural:
             self._marks(source, target)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text, all in one call of the model."""
+        """Translate the texts, all in one call of the model."""
         return await ask_sendable(texts, lambda sent: asyncio.to_thread(self._batch, sent, source, target))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the files of a CTranslate2 model are: a local folder, or a model of the Hugging Face hub."""
+"""The files of a CTranslate2 model: in a local folder, or in a model of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAMPLE_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSource:
-    """What to look for, and how a user gets it."""
+    """The files to look for, and how a user gets them."""
 
     translator: str
     default: str
@@ -42,7 +42,7 @@ class ModelFolder:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """What config.json says; {} without one, as models converted long ago are."""
+        """The content of config.json; {} without one, as models converted long ago are."""
         path = self.path / "config.json"
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
@@ -73,12 +73,12 @@ class ModelFolder:
 
 
 def on_hub(model: str) -> bool:
-    """Whether that is the id of a model on the hub and no folder."""
+    """Return whether that is the id of a model on the hub and no folder."""
     return not Path(model).expanduser().exists() and _HUB_ID.fullmatch(model) is not None
 
 
 def find(model: str, source: ModelSource) -> ModelFolder:
-    """The folder of a model: given, in the cache, or fetched from the hub.
+    """Find the folder of a model: given, in the cache, or fetched from the hub.
 
     Raises BadInput, saying what to download and where to put it, where there is none or where it lacks a file.
     """

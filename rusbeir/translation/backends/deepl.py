@@ -59,11 +59,11 @@ class DeepL:
         _key()
 
     def with_meter(self, meter: Meter) -> Self:
-        """The translator, which reserves each request at the meter before it sends it."""
+        """Return the translator, which reserves each request at the meter before it sends it."""
         return replace(self, meter=meter)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text, all in one request."""
+        """Translate the texts, all in one request."""
         codes = _codes(source, target)
         return await ask_sendable(texts, lambda sent: self._ask(sent, codes))
 
@@ -105,7 +105,7 @@ class DeepL:
 
 
 def _read_refusal(response: Any, key: str) -> Failure:
-    """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
+    """Read the failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
     status = int(response.status_code)
     if (failed := common.transient(status, response.reason_phrase, response.headers)) is not None:
         raise failed

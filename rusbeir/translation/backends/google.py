@@ -55,11 +55,11 @@ class Google:
         require("googletrans", *_EXTRA)
 
     def with_meter(self, meter: Meter) -> Self:
-        """The translator, which reserves each request at the meter before it sends it."""
+        """Return the translator, which reserves each request at the meter before it sends it."""
         return replace(self, meter=meter)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text, one request each."""
+        """Translate the texts, one request each."""
         codes = codes_of("google", "google-languages").pair(source, target)
         translator = self._clients.get(self._open)
         return await ask_sendable(texts, lambda sent: one_by_one(sent, lambda text: self._ask(translator, text, codes)))
@@ -122,7 +122,7 @@ async def _inspect(response: Any) -> None:
 
 
 def _has_pieces(response: Any) -> bool:
-    """Whether the first entry lists pieces of a translation: googletrans makes a text of other JSON, too."""
+    """Return whether the first entry lists pieces of a translation: googletrans makes a text of other JSON, too."""
     try:
         answer = response.json()
     except (ValueError, RecursionError):

@@ -50,11 +50,11 @@ class GoogleCloud:
             self._account()
 
     def with_meter(self, meter: Meter) -> Self:
-        """The translator, which reserves each request at the meter before it sends it."""
+        """Return the translator, which reserves each request at the meter before it sends it."""
         return replace(self, meter=meter)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text, all in one request."""
+        """Translate the texts, all in one request."""
         codes = codes_of("google-cloud", "google-languages").pair(source, target)
         return await ask_sendable(texts, lambda sent: self._ask(sent, codes))
 
@@ -93,7 +93,7 @@ class GoogleCloud:
             raise Transient("malformed", detail="the answer is not what Cloud Translation sends") from None
 
     def _refused(self, response: Any, answer: Any) -> Failure:
-        """The failure of a text that Google will not translate; raises for what has nothing to do with the texts."""
+        """Return the failure of a text that Google will not translate; raises for what is not about the texts."""
         status = int(response.status_code)
         error = answer.get("error") if isinstance(answer, Mapping) else None
         error = error if isinstance(error, Mapping) else {}
@@ -115,7 +115,7 @@ class GoogleCloud:
         return Failure(reason, f"{status} {message}", False)
 
     async def _credentials(self) -> dict[str, str]:
-        """The header that says who pays."""
+        """Return the header that says who pays."""
         if key := read_key(KEY):
             return {"X-Goog-Api-Key": key}
         account = self._account()
@@ -129,7 +129,7 @@ class GoogleCloud:
         return {"Authorization": f"Bearer {account.token}"}
 
     def _account(self) -> Any:
-        """The service account in the file that GOOGLE_APPLICATION_CREDENTIALS names, read once."""
+        """Return the service account in the file that GOOGLE_APPLICATION_CREDENTIALS names, read once."""
         if not self._accounts:
             path = os.environ.get(ACCOUNT, "").strip()
             if not path:

@@ -49,7 +49,7 @@ class Memory:
         self._pairs(source, target)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text: its translation, or the failure no-entry."""
+        """Look the texts up: the outcome of each is its translation, or the failure no-entry."""
         pairs = self._pairs(source, target)
 
         return await ask_sendable(texts, partial(self._look_up, pairs))

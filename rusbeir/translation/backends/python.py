@@ -67,15 +67,15 @@ class PythonFunction:
 
     @property
     def sends(self) -> str:
-        """What the function says; "" where it says nothing: who receives the texts is the user's own affair."""
+        """The recipient that the function names; "" where it names none: who that is, is the user's own affair."""
         return self.function.sends if isinstance(self.function, Discloses) else ""
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text, from one call."""
+        """Translate the texts by one call."""
         return await ask_sendable(texts, partial(self._ask, source, target))
 
     async def _ask(self, source: str, target: str, texts: list[str]) -> Sequence[Outcome]:
-        """The outcomes of one call; where it raises, those of one call for each text, to isolate texts that fail."""
+        """Return the outcomes of one call; where it raises, of a call for each text, to isolate those that fail."""
         try:
             # An async function only makes its coroutine there; it runs here, in the loop.
             answers = await asyncio.to_thread(self.function, list(texts), source, target)
@@ -101,7 +101,7 @@ def wrap(
     capacity: Capacity,
     description: str,
 ) -> Callable[..., PythonFunction]:
-    """What makes a translator of the module's function at that path; its own limits and capacity come first."""
+    """Wrap the module's function at that path as a translator; its own limits and capacity come first."""
     if isinstance(function, Bounded):
         limits, capacity = function.limits, function.capacity
     return partial(

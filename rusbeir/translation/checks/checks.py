@@ -42,14 +42,14 @@ Check: TypeAlias = Callable[[Segment], Flag | None]
 
 
 def find_empty(segment: Segment) -> Flag | None:
-    """A Flag where the answer has no letter and no digit, though the source has."""
+    """Return a Flag where the answer has no letter and no digit, though the source has."""
     if _CONTENT.search(segment.answer) or not _CONTENT.search(segment.source):
         return None
     return Flag("empty", f"the answer to {_quote(segment.source)} is {_quote(segment.answer)}")
 
 
 def find_untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
-    """A Flag where nine tenths of the answer's words, and more than three, are words of the source.
+    """Return a Flag where nine tenths of the answer's words, and more than three, are words of the source.
 
     Texts of names alone, where every word has a capital, may stay as they are, unless names says otherwise.
     """
@@ -96,7 +96,7 @@ def _find_remark(text: str, phrases: Phrases) -> str | None:
 
 
 def _find_said(name: str, find: Callable[[str, Phrases], str | None], segment: Segment) -> Flag | None:
-    """A Flag where an answer has, and its source has not, what language models say."""
+    """Return a Flag where an answer has, and its source has not, what language models say."""
     # In the language of the prompt, of the source or of the target.
     phrases = phrases_of("en", segment.source_language, segment.target_language)
     phrase = find(segment.answer, phrases)
@@ -115,7 +115,7 @@ chat_prefix: Check = partial(_find_said, "chat-prefix", _find_remark)
 
 
 def repetition(segment: Segment) -> Flag | None:
-    """A Flag where the answer says the same four times in a row or more, and the source does not."""
+    """Return a Flag where the answer says the same four times in a row or more, and the source does not."""
     loop = find_loop(segment.answer)
     if loop is None or find_loop(segment.source) is not None:
         return None
@@ -123,7 +123,7 @@ def repetition(segment: Segment) -> Flag | None:
 
 
 def doubled(segment: Segment) -> Flag | None:
-    """A Flag where the answer says the whole text twice, and the source does not; four times are a repetition.
+    """Return a Flag where the answer says the whole text twice, and the source does not; four times are a repetition.
 
     White space, punctuation and case may differ.
     """
@@ -133,7 +133,7 @@ def doubled(segment: Segment) -> Flag | None:
 
 
 def truncated(segment: Segment) -> Flag | None:
-    """A Flag where the answer ends in the middle of a sentence and the source does not, or is far too short."""
+    """Return a Flag where the answer ends in the middle of a sentence and the source does not, or is far too short."""
     source, answer = segment.source.rstrip(_CLOSING), segment.answer.rstrip(_CLOSING)
     languages = primary(segment.source_language), primary(segment.target_language)
     if not source or not answer:
@@ -151,7 +151,7 @@ def truncated(segment: Segment) -> Flag | None:
 
 
 def lost_spans(segment: Segment) -> Flag | None:
-    """A Flag that names the URLs, identifiers, code and formulas of the source that the answer lacks."""
+    """Return a Flag that names the URLs, identifiers, code and formulas of the source that the answer lacks."""
     lost = [
         text
         for start, end, kind, _ in find_spans(segment.source)
@@ -161,7 +161,7 @@ def lost_spans(segment: Segment) -> Flag | None:
 
 
 def control(segment: Segment) -> Flag | None:
-    """A Flag that names the characters which control a terminal or reverse the text, and which the source lacks."""
+    """Return a Flag that names characters that control a terminal or reverse the text, and that the source lacks."""
     if segment.answer.isprintable():
         return None
     chars = sorted(set(_CONTROL.findall(segment.answer)) - set(segment.source))
@@ -195,7 +195,7 @@ FAILURES: Mapping[str, str] = {
 
 
 def check(segment: Segment, but: Collection[str] = ()) -> list[Flag]:
-    """The flags of all checks but those of these names, in the order of SEGMENT_CHECKS; of an empty answer only that.
+    """Run all checks but those of these names, in the order of SEGMENT_CHECKS; an empty answer has that flag alone.
 
     >>> [flag.name for flag in check(Segment("It was in 1987.", "Это было.", "en", "ru"))]
     ['lost-numbers']
@@ -206,7 +206,7 @@ def check(segment: Segment, but: Collection[str] = ()) -> list[Flag]:
 
 
 def failure(flags: list[Flag]) -> Failure | None:
-    """The Failure that the first flag of FAILURES stands for; None where the flags are for a reader only."""
+    """Return the Failure that the first flag of FAILURES stands for; None where the flags are for a reader only."""
     for flag in flags:
         if flag.name in FAILURES:
             return Failure(FAILURES[flag.name], flag.detail, retry=True)
@@ -265,7 +265,7 @@ class Finisher:
 
 
 def without_remarks(segment: Segment) -> str | None:
-    """The answer without what chat_prefix finds in it; None where it finds nothing, or where nothing would be left.
+    """Remove what chat_prefix finds in the answer; None where it finds nothing, or where nothing would be left.
 
     >>> without_remarks(Segment("Water boils.", "Вот перевод:\\n\\nВода кипит.", "en", "ru"))
     'Вода кипит.'

@@ -1,4 +1,4 @@
-"""What a text says, whatever its language: its numbers, phrases that it repeats over and over, all of it twice."""
+"""Checks of content in any language: numbers, phrases that are repeated over and over, a text given twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHOWN = 10
 
 
 def lost_numbers(segment: Segment) -> Flag | None:
-    """A Flag that names the numbers of the source that the answer has in no spelling.
+    """Return a Flag that names the numbers of the source that the answer has in no spelling.
 
     Separators may differ (1,000.5 and 1 000,5), small numbers may become words or Roman, digits may be of any script.
 
@@ -75,7 +75,7 @@ def lost_numbers(segment: Segment) -> Flag | None:
 
 
 def _spellings(source: str, number: re.Match[str]) -> Iterator[list[str]]:
-    """The runs of digits, or Roman numbers, that may stand for a number; all of one spelling must be there."""
+    """Yield the runs of digits, or Roman numbers, that may stand for a number; all of one spelling must be there."""
     text, before = number[0], source[max(0, number.start() - _AROUND) : number.start()]
     behind = source[number.end() : number.end() + _AROUND]
     # "1,2,3" and "1, 2, 3", "10:30" and "10.30": the same, differently joined.
@@ -130,7 +130,7 @@ class Loop(NamedTuple):
 
 
 def find_loop(text: str) -> Loop | None:
-    """The first phrase of up to 12 words (24 characters where there are no spaces) said four times in a row or more.
+    """Find the first phrase of up to 12 words (24 characters without spaces) said four times in a row or more.
 
     >>> find_loop("It is very very very very very very good.")
     Loop(phrase='very', times=6)
@@ -157,7 +157,7 @@ def find_loop(text: str) -> Loop | None:
 
 
 def is_doubled(text: str) -> bool:
-    """Whether a text is the same twice, but for white space, punctuation and case.
+    """Return whether a text is the same twice, but for white space, punctuation and case.
 
     >>> is_doubled("A red cat. A red cat!")
     True
@@ -172,7 +172,7 @@ def is_doubled(text: str) -> bool:
 
 
 def _repeated(tokens: list[str] | str, periods: range, least: int) -> tuple[int, int, int] | None:
-    """(start, period, times) of the shortest phrase that is repeated often enough."""
+    """Return (start, period, times) of the shortest phrase that is repeated often enough."""
     for period in periods:
         needed = max((TIMES - 1) * period, least - period)
         same = bytes(map(eq, tokens, tokens[period:]))

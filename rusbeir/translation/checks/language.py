@@ -1,4 +1,4 @@
-"""What depends on the languages of a segment: the script of its letters, py3langid, and phrases of language models."""
+"""Checks that depend on the languages of a segment: scripts, py3langid, and phrases of language models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Phrases(NamedTuple):
 
 @cache
 def read_phrases() -> Mapping[str, Mapping[str, list[str]]]:
-    """What language models say instead of a translation or around it: language -> the tables of its file.
+    """Read the phrases of language models instead of a translation or around it: language -> the tables of its file.
 
     >>> "ru" in read_phrases()
     True
@@ -75,7 +75,7 @@ def read_phrases() -> Mapping[str, Mapping[str, list[str]]]:
 
 @cache
 def phrases_of(*tags: str) -> Phrases:
-    """The patterns of those languages together; languages without a file add nothing."""
+    """Return the patterns of those languages together; languages without a file add nothing."""
     known = read_phrases()
     tables = [known[code] for code in sorted(set(map(primary, tags))) if code in known]
     by_key = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
@@ -86,7 +86,7 @@ def phrases_of(*tags: str) -> Phrases:
 
 @cache
 def primary(language: str) -> str:
-    """The first part of a language's tag, in lower case.
+    """Return the first part of a language's tag, in lower case.
 
     >>> primary("sr-Latn")
     'sr'
@@ -95,7 +95,7 @@ def primary(language: str) -> str:
 
 
 def wrong_script(segment: Segment) -> Flag | None:
-    """A Flag where the answer has letters that do not fit the language; None where it is not in scripts.toml.
+    """Return a Flag where the answer has letters that do not fit the language; None where it is not in scripts.toml.
 
     Letters of the source may appear in the answer, and so may Latin and Greek ones, but of the words that the source
     does not have, half the letters must be in the language's script.
@@ -123,7 +123,7 @@ def wrong_script(segment: Segment) -> Flag | None:
 
 
 def wrong_language(segment: Segment) -> Flag | None:
-    """A Flag where py3langid is sure that the answer is in another language, one that it knows.
+    """Return a Flag where py3langid is sure that the answer is in another language, one that it knows.
 
     Only words that the source does not have count, and these from MIN_CHARS on. The languages to choose from are the
     two, English, and those of translation/llm_phrases. Where none of the others is written in the target's script, an
@@ -149,7 +149,7 @@ def wrong_language(segment: Segment) -> Flag | None:
 
 @lru_cache(maxsize=1)
 def _is_mostly(names: tuple[str, ...], text: str) -> bool:
-    """Whether letters of these scripts make up half the text; two checks ask it of the same answer."""
+    """Return whether letters of these scripts make up half the text; two checks ask it of the same answer."""
     _, expected, plain = _letter_patterns(names)
     if plain.fullmatch(text):
         # Characters that are not letters are sooner counted.
@@ -160,7 +160,7 @@ def _is_mostly(names: tuple[str, ...], text: str) -> bool:
 
 @cache
 def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Runs of letters that may not appear, runs of letters of these scripts, and such runs with what parts words.
+    """Compile runs of letters that may not appear, runs of these scripts, and such runs with what parts words.
 
     The last have letters of these scripts, what _TYPOGRAPHIC finds and what in ASCII is not a letter, as most texts do.
     """
@@ -180,7 +180,7 @@ def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 @cache
 def _is_alone_in_script(source_language: str, target_language: str) -> bool:
-    """Whether the letters tell the target from all other candidates, as with Russian among western languages."""
+    """Return whether the letters tell the target from all others, as with Russian among western languages."""
     scripts = set(scripts_of(target_language))
     others = {source_language, "en", *read_phrases()} - {target_language}
     return bool(scripts) and all(names and scripts.isdisjoint(names) for names in map(scripts_of, others))

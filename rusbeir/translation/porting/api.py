@@ -205,7 +205,7 @@ def _move_to_cluster(
     target: str,
     options: TranslatorOptions,
 ) -> AbstractContextManager[tuple[TranslatorEntry, ...]]:
-    """The entries, on a cluster."""
+    """Return the entries, on a cluster."""
     from rusbeir.translation.remote import place_entries
 
     return place_entries(on, entries, source, target, options, by_name=isinstance(translator, str))

@@ -42,7 +42,7 @@ ORDER = "order"
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What a port is asked to contain, as far as its source does not say it; the values of `rusbeir.port`."""
+    """The content asked of a port, as far as its source does not say it; the values of `rusbeir.port`."""
 
     language: str | None = None
     split: str | None = None
@@ -185,7 +185,7 @@ def read_translator_names(out: Path) -> list[str]:
 
 
 def read_note(out: Path, name: str) -> str | None:
-    """What the journal of the port in out has under a name. Raises BadInput where there is no port."""
+    """Read what the journal of the port in out has under a name. Raises BadInput where there is no port."""
     refuse_foreign(out, more=True)
     with Journal.open(out / WORK / JOURNAL, {}) as journal:
         return journal.get_meta(name)

@@ -67,7 +67,7 @@ class TranslatorEntry:
 
     @classmethod
     def of(cls, translator: Translator, name: str = "") -> TranslatorEntry:
-        """The entry of a translator, under the name that made it, if any; reads its signature once."""
+        """Return the entry of a translator, under the name that made it, if any; reads its signature once."""
         signature, capacity = translator.signature, translator.capacity
         name = name or (translator.name if isinstance(translator, Named) else signature.partition("|")[0])
         entry = cls.known_by(name, signature, capacity)
@@ -77,7 +77,7 @@ class TranslatorEntry:
 
     @classmethod
     def known_by(cls, name: str, signature: str, capacity: Capacity) -> TranslatorEntry:
-        """The entry of a translator that is not at hand; its row in translation/backends.toml tells the rest."""
+        """Return the entry of a translator that is not at hand; its row in translation/backends.toml tells the rest."""
         entry = cls(name=name, signature=signature, capacity=capacity)
         row = find_preset("python" if name.startswith(PYTHON) else name)
         if row is None:
@@ -86,7 +86,7 @@ class TranslatorEntry:
 
     @property
     def trusted(self) -> bool:
-        """Whether people made its answers, as in a translation memory: what looks wrong in them is only flagged."""
+        """True if people made its answers, as in a translation memory: what looks wrong in them is only flagged."""
         return self.capacity.mask == "none"
 
     @property
@@ -116,13 +116,13 @@ class CascadeStep:
     cut: Cutter
 
     def queue(self, journal: Journal) -> TaskQueue:
-        """Its tasks in the journal."""
+        """Return its tasks in the journal."""
         return TaskQueue(journal, self.kind, self.entry.signature)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How the texts of one port are cut, and where their translations are found."""
+    """The steps by which the texts of one port are cut and translated."""
 
     language: str
     """The language of the source texts."""
@@ -149,7 +149,7 @@ class Plan:
         )
 
     def rounds(self, journal: Journal) -> list[Plan]:
-        """The plan of each round of retries, the earliest first, its translators not at hand.
+        """Return the plan of each round of retries, the earliest first, its translators not at hand.
 
         Raises BadInput for a damaged journal.
         """
@@ -165,7 +165,7 @@ class Plan:
         ]
 
     def retried(self, journal: Journal) -> TaskQueue:
-        """The new translations of a round of retries, one task for each whole segment."""
+        """Return the new translations of a round of retries, one task for each whole segment."""
         return TaskQueue(journal, name_round(self.round), RETRIED)
 
     def tasks(
@@ -195,7 +195,7 @@ class Plan:
     def translated(
         self, journal: Journal, texts: Sequence[str], first: int = 0, *, keep: bool = False
     ) -> list[str | None]:
-        """The translation of each text, from the step of that number on; None where a part of it has none.
+        """Return the translation of each text, from the step of that number on; None where a part of it has none.
 
         With keep, a part without a translation stays as it is.
         """
@@ -243,7 +243,7 @@ class Plan:
 
 
 def name_round(number: int) -> str:
-    """The kind of the tasks of a round of retries, which are whole segments.
+    """Name the kind of the tasks of a round of retries, which are whole segments.
 
     >>> name_round(2)
     'retry 2'
@@ -252,12 +252,12 @@ def name_round(number: int) -> str:
 
 
 def name_translators(number: int) -> str:
-    """The name in a journal under which it has the translators of a round."""
+    """Name the translators of a round in a journal."""
     return f"{name_round(number)} {TRANSLATORS}"
 
 
 def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
-    """The entries as JSON, as the journal keeps them."""
+    """Dump the entries as JSON, as the journal keeps them."""
     rows = []
     for entry in entries:
         row: dict[str, object] = {"name": entry.name, "signature": entry.signature, "capacity": asdict(entry.capacity)}
@@ -268,7 +268,7 @@ def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
 
 
 def read_entries(journal: Journal, name: str = TRANSLATORS) -> tuple[TranslatorEntry, ...]:
-    """The translators that a journal was created with, none of them at hand; () where a kill prevented that note.
+    """Read the translators that a journal was created with, none of them at hand; () where a kill prevented that note.
 
     Of a round of retries, under the name that name_translators gives.
     """
@@ -289,7 +289,7 @@ def read_entries(journal: Journal, name: str = TRANSLATORS) -> tuple[TranslatorE
 def continue_chain(
     stored: Sequence[TranslatorEntry], entries: Sequence[TranslatorEntry], *, more: bool
 ) -> tuple[TranslatorEntry, ...] | None:
-    """The translators of a port that is resumed; None where those given make a different port.
+    """Return the translators of a port that is resumed; None where those given make a different port.
 
     They make the same one where one chain is the beginning of the other. With more, all given ones that are new are
     added behind the stored ones, to be asked for what those lack.
@@ -319,7 +319,7 @@ def make_entries(
     checked: bool = True,
     budget_cost: float | None = None,
 ) -> tuple[TranslatorEntry, ...]:
-    """The translators, in order, with the names that messages and the journal use; checked: ready for that pair.
+    """Make the translators, in order, with the names that messages and the journal use; checked: ready for that pair.
 
     Raises BadInput for a source that is in the target language already, and for a budget of money where the price of
     one is not known.

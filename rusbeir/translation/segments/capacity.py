@@ -44,7 +44,7 @@ class CapacityGauge:
             self._more_bytes += accumulate(self._style.width - _n_bytes(string) for string in strings)
 
     def size(self, start: int, end: int) -> tuple[int, int]:
-        """(chars, bytes) that text[start:end] may need when it is sent; additive over neighbours.
+        """Return (chars, bytes) that text[start:end] may need when it is sent; additive over neighbours.
 
         A number that nothing limits is 0.
         """
@@ -61,13 +61,13 @@ class CapacityGauge:
         return chars, n_bytes
 
     def fits(self, size: tuple[int, int]) -> bool:
-        """Whether a text of that size may be sent."""
+        """Return whether a text of that size may be sent."""
         return (self._max_chars is None or size[0] <= self._max_chars) and (
             self._max_bytes is None or size[1] <= self._max_bytes
         )
 
     def cuts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The stretches, each within the capacity, to send of one that is too long.
+        """Yield the stretches, each within the capacity, to send of one that is too long.
 
         White space between them is left out, and so are protected spans that are too long even when masked.
         """
@@ -87,7 +87,7 @@ class CapacityGauge:
             first = last
 
     def _filled(self, words: Sequence[tuple[int, int]], first: int) -> int:
-        """The index after the last word that fits together with those from the first on."""
+        """Return the index after the last word that fits together with those from the first on."""
         chars = n_bytes = 0
         done = words[first][0]
         for i in range(first, len(words)):
@@ -101,7 +101,7 @@ class CapacityGauge:
         return self._text[position - 1] in _CLAUSE_ENDS
 
     def _words(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The stretches between the gaps that are not within a span."""
+        """Yield the stretches between the gaps that are not within a span."""
         for gap in _GAP.finditer(self._text, start, end):
             before = bisect_left(self._starts, gap.end()) - 1
             if before >= 0 and self._spans[before].end > gap.start():
@@ -113,7 +113,7 @@ class CapacityGauge:
             yield start, end
 
     def _forced(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The parts of a word that is too long, cut anywhere except within a span."""
+        """Yield the parts of a word that is too long, cut anywhere except within a span."""
         first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
         for span in self._spans[first:last]:
             yield from self._slices(start, span.start)
@@ -135,7 +135,7 @@ class CapacityGauge:
             start = stop
 
     def _whole_character(self, start: int, stop: int) -> int:
-        """The last place up to stop that does not separate a letter from its marks; stop where there is none near."""
+        """Return the last place up to stop that does not part a letter from its marks; stop where none is near."""
         for end in range(stop, max(start, stop - _JOINED_CHARS), -1):
             if end == len(self._text) or not _belongs_to_previous(self._text[end]):
                 return end

@@ -29,7 +29,7 @@ class Masked(NamedTuple):
 
 
 def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
-    """The unit in that style; the spans are those of find_spans. Raises UnknownName for a style that does not exist.
+    """Mask the unit in that style; the spans are those of find_spans. Raises UnknownName for another style.
 
     >>> mask("Take 5 mg daily.", "bracket", [Span(5, 9, "quantity")]).parts
     ['Take [1] daily.']
@@ -59,7 +59,7 @@ def split(masked: Masked) -> Masked:
 
 
 def restore(masked: Masked, answers: Sequence[str]) -> str | Failure:
-    """The translation, from one answer for each part; a Failure "lost-mask" where not every string came back once.
+    """Restore the translation from an answer for each part; Failure "lost-mask" unless every string came back once.
 
     >>> restore(mask("Take 5 mg daily.", "bracket", [Span(5, 9, "quantity")]), ["Принимать [ 1 ] ежедневно."])
     'Принимать 5 mg ежедневно.'
@@ -74,12 +74,12 @@ def restore(masked: Masked, answers: Sequence[str]) -> str | Failure:
 
 
 def _is_outer(span: Span) -> bool:
-    """Whether it may be left out at the ends of a unit: markup around a text need not be sent with it."""
+    """Return whether it may be left out at the ends of a unit: markup around a text need not be sent with it."""
     return span.kind == "tag"
 
 
 def _without_targets(spans: Sequence[Span]) -> list[Span]:
-    """The spans as if the glossary translated no term: a unit of terms alone needs no translator."""
+    """Return the spans as if the glossary translated no term: a unit of terms alone needs no translator."""
     return [span._replace(target=None) for span in spans]
 
 
@@ -88,7 +88,7 @@ def _strings(text: str, spans: Sequence[Span]) -> list[str]:
 
 
 def _around(text: str, spans: Sequence[Span]) -> Iterator[Piece]:
-    """The spans as kept pieces, and the texts between them as sent ones where they have a letter."""
+    """Yield the spans as kept pieces, and the texts between them as sent ones where they have a letter."""
     done = 0
     for span, string in zip([*spans, None], [*_strings(text, spans), ""], strict=True):
         between = text[done : span.start if span else len(text)]
@@ -150,7 +150,7 @@ def _reveal(answer: str, hidden: Sequence[str], form: Style) -> str | Failure:
 
 
 def _counted(answer: str, masked: Masked) -> str | Failure:
-    """The answer to a text sent as it is, in which protected strings must occur as often as in the text."""
+    """Return the answer to a text sent as it is, in which protected strings must occur as often as in the text."""
     sent = masked.parts[0]
     for string in dict.fromkeys(masked.hidden):
         expected = sent.count(string) or masked.hidden.count(string)

@@ -164,7 +164,7 @@ def pack(
 
 
 def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
-    """The text with the sent pieces replaced by the answers, in their order. BadInput where the numbers differ."""
+    """Replace the sent pieces by the answers, in their order. Raises BadInput where the numbers differ."""
     unused = iter(answers)
     try:
         text = "".join([next(unused) if piece.sent else piece.text for piece in pieces])
@@ -176,7 +176,7 @@ def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
 
 
 def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool:
-    """Whether text[start:end] has a letter outside the spans, or a term that the glossary translates."""
+    """Return whether text[start:end] has a letter outside the spans, or a term that the glossary translates."""
     within = spans[bisect_left(spans, start, key=_start) : bisect_left(spans, end, key=_start)]
     for span_start, span_end, _, target in (*within, (end, end, "", None)):
         # The pattern lets fractions and superscripts through.
@@ -191,7 +191,7 @@ def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool
 
 
 def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """The lines, without the parts covered by spans that contain a line break."""
+    """Yield the lines, without the parts covered by spans that contain a line break."""
     walls = iter([span for span in spans if _BREAK.search(text, span.start, span.end)])
     wall = next(walls, None)
     for line in _LINE.finditer(text):
@@ -210,7 +210,7 @@ def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
 
 
 def _content_start(text: str, start: int, end: int, spans: Sequence[Span]) -> int:
-    """Where the content of a line begins, after indentation and list markers."""
+    """Find where the content of a line begins, after indentation and list markers."""
     marker = _MARKER.match(text, start, end)
     content = marker.end() if marker else start
     before = bisect_left(spans, content, key=_start) - 1
@@ -221,7 +221,7 @@ def _content_start(text: str, start: int, end: int, spans: Sequence[Span]) -> in
 
 
 def _split(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
-    """The sentences of a line, found through a window, as splitters take quadratic time.
+    """Split a line into sentences through a window, as splitters take quadratic time.
 
     The last sentence in the window may continue after it, and is split again in the next window or a wider one.
     """

@@ -49,7 +49,7 @@ class Span(NamedTuple):
 
 
 def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
-    """The protected spans of a text, in order, none overlapping another; () for none.
+    """Find the protected spans of a text, in order, none overlapping another; () for none.
 
     >>> [span.kind for span in find_spans("Give 5 mg/kg (https://a.org/b), <b>daily</b>.")]
     ['quantity', 'url', 'tag', 'tag']
@@ -84,14 +84,14 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
 
 @lru_cache(maxsize=1024)
 def _select_patterns(chars: frozenset[int]) -> tuple[tuple[SpanPattern, ...], bool]:
-    """The patterns to try on a text with these of _CHARS, 0 being any digit, and whether to look for PAIRS."""
+    """Select the patterns to try on a text with these of _CHARS, 0 being any digit, and whether to look for PAIRS."""
     there = {chr(char) for char in chars}
     selected = tuple(pattern for pattern in SPAN_PATTERNS if not pattern.chars.isdisjoint(there))
     return selected, not _PAIR_CHARS.isdisjoint(there)
 
 
 def _enclosed(pair: Pair, text: str) -> Iterator[Span]:
-    """The spans from each opening mark to the closing one that follows it; reads every character once."""
+    """Yield the spans from each opening mark to the closing one that follows it; reads every character once."""
     start = text.find(pair.opens)
     end = -1
     while start >= 0:
@@ -119,7 +119,7 @@ def _environments(text: str) -> Iterator[Span]:
 
 
 def _without_trailing(text: str, start: int, end: int) -> int:
-    """The end, moved before the sentence's punctuation and before closing brackets that open before the start."""
+    """Return the end before the sentence's punctuation and before closing brackets that open before the start."""
     surplus = {
         close: text.count(close, start, end) - text.count(open_, start, end) for close, open_ in _BRACKETS.items()
     }
@@ -174,7 +174,7 @@ class Style:
         return len(self.form.format(99_999)) if self.form else 0
 
     def cost(self, text: str) -> int:
-        """An upper bound of the characters that look-alikes and escapes add to the text; it is additive."""
+        """Return an upper bound of the characters that look-alikes and escapes add to the text; it is additive."""
         more = len(self.escape(text)) - len(text) if self.escape is not _same else 0
         return more + self.width * sum(map(text.count, self.openers))
 
@@ -206,7 +206,7 @@ of English and Portuguese, [1] and Q1Z came back from all, {1}, ⟦1⟧ and <x i
 
 
 def style_of(name: str) -> Style:
-    """The style of that name; UnknownName where there is none."""
+    """Return the style of that name; UnknownName where there is none."""
     if name not in STYLES:
         raise unknown("mask style", name, STYLES)
     return STYLES[name]

@@ -61,7 +61,7 @@ class TranslationMemory:
         return len(self.offsets)
 
     def lookup(self, text: str) -> Match | None:
-        """The translation of this very text, else of one that differs in white space alone, else None."""
+        """Look up the translation of this very text, else of one that differs in white space alone, else None."""
         normal = _normalise(text)
         key = hash(normal)
         first, last = (int(np.searchsorted(self.hashes, key, side)) for side in ("left", "right"))
@@ -76,7 +76,7 @@ class TranslationMemory:
         return Match(_with_spaces_of(text, same[0].target), "normalised", 1.0, same[0].source) if same else None
 
     def fuzzy(self, text: str, threshold: float) -> Match | None:
-        """The translation of the most similar text; None where none reaches the threshold, 0 to 1.
+        """Return the translation of the most similar text; None where none reaches the threshold, 0 to 1.
 
         Similarity is difflib's ratio over lower-cased words and signs, among the 50 texts that share most rare words.
         """
@@ -95,7 +95,7 @@ class TranslationMemory:
         return Match(_with_spaces_of(text, best[1].target), "fuzzy", best[0], best[1].source) if best else None
 
     def _candidates(self, words: set[str]) -> list[int]:
-        """The pairs that share most indexed words, of equal ones those that come first in the file."""
+        """Return the pairs that share most indexed words, of equal ones those that come first in the file."""
         shared = Counter(i for word in words for i in self._index.get(word, ()))
         return heapq.nsmallest(_MAX_CANDIDATES, shared, key=lambda i: (-shared[i], self.offsets[i]))
 
@@ -119,7 +119,7 @@ class TranslationMemory:
 
 
 def open_memory(path: str | Path, source: str, target: str) -> TranslationMemory:
-    """The memory of a .jsonl, .tsv or .tmx file (.gz too) for these languages, BCP 47.
+    """Open the memory of a .jsonl, .tsv or .tmx file (.gz too) for these languages, BCP 47.
 
     Pairs with a blank side, and those whose source came before with another translation, are left out with a
     warning. Raises BadInput as read_pairs does, and where no pair is left.
@@ -160,7 +160,7 @@ def open_memory(path: str | Path, source: str, target: str) -> TranslationMemory
 def _find_repeated(
     keys: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], texts: mmap.mmap, same: npt.NDArray[np.intp]
 ) -> tuple[list[int], int]:
-    """The rows whose source came before, and how many of them have another target than the first.
+    """Find the rows whose source came before, and how many of them have another target than the first.
 
     same has the rows whose next row has the same key.
     """
@@ -180,7 +180,7 @@ def _find_repeated(
 
 
 def _read(texts: mmap.mmap, offset: np.int64) -> TextPair:
-    """The pair at that place."""
+    """Read the pair at that place."""
     start = int(offset) + _HEADER.size
     source_bytes, target_bytes = _HEADER.unpack_from(texts, int(offset))
     middle = start + source_bytes
@@ -193,7 +193,7 @@ def _normalise(text: str) -> str:
 
 
 def _with_spaces_of(text: str, target: str) -> str:
-    """The target, with the white space that the text begins and ends with."""
+    """Return the target, with the white space that the text begins and ends with."""
     content = text.strip()
     start = text.index(content)
     return text[:start] + target.strip() + text[start + len(content) :]

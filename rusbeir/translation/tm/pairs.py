@@ -32,7 +32,7 @@ class TextPair(NamedTuple):
 
 
 def read_pairs(path: str | Path, source: str, target: str) -> Iterator[TextPair]:
-    """The pairs of a file, in its order. The languages, BCP 47, select the variants of a .tmx.
+    """Read the pairs of a file, in its order. The languages, BCP 47, select the variants of a .tmx.
 
     .jsonl has the keys source and target, .tsv two columns (a header "source, target" is skipped). Raises BadInput,
     with file and line, for any other content, and for a .tmx that declares entities.

@@ -21,7 +21,7 @@ _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 
 
 def tmx_head(source: str) -> str:
-    """The beginning of a file whose sources are in that language."""
+    """Return the beginning of a file whose sources are in that language."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
         f'<header creationtool="rusbeir" creationtoolversion="{__version__}" segtype="block" o-tmf="rusbeir" '
@@ -33,7 +33,7 @@ TMX_TAIL = "</body>\n</tmx>\n"
 
 
 def tmx_unit(source: str, target: str, text: str, translation: str) -> str:
-    """One pair of a text and its translation, in those languages."""
+    """Return one pair of a text and its translation, in those languages."""
     variants = "".join(
         f'<tuv xml:lang="{_escaped(language)}"><seg>{_escaped(content)}</seg></tuv>'
         for language, content in ((source, text), (target, translation))
@@ -42,7 +42,7 @@ def tmx_unit(source: str, target: str, text: str, translation: str) -> str:
 
 
 def read_tmx(file: IO[bytes], name: str, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """(source, target) of each unit that has both languages; markup within a segment counts as its text.
+    """Read (source, target) of each unit that has both languages; markup within a segment counts as its text.
 
     Raises BadInput, with file and line, for broken XML and for declared entities, and where no unit has both.
     """
@@ -149,7 +149,7 @@ class _Reader:
 
 
 def _variant(variants: list[tuple[str, str]], language: str) -> str | None:
-    """The text with that language code, else with another code of the same language."""
+    """Return the text with that language code, else with another code of the same language."""
     same = [text for code, text in variants if code == language]
     near = [text for code, text in variants if code.partition("-")[0] == language.partition("-")[0]]
     return next(iter(same or near), None)
