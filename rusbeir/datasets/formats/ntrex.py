@@ -38,7 +38,7 @@ def open_ntrex(request: ReadRequest) -> NtrexReader:
 
 
 class _Sentence(NamedTuple):
-    place: Place
+    location: Place
     doc_id: str
     number: int
     """Counted in the document, from 1: documents have the odd ones, queries are the even ones."""
@@ -62,17 +62,17 @@ class NtrexReader:
             of_document = list(islice(sentences, n_lines))
             for sentence in of_document:
                 if not sentence.text:
-                    complain("empty", sentence.place, f"line {sentence.number} of document {doc_id!r} is empty")
+                    complain("empty", sentence.location, f"line {sentence.number} of document {doc_id!r} is empty")
             text = " ".join(sentence.text for sentence in of_document if sentence.number % 2 and sentence.text)
-            yield of_document[0].place, Doc(doc_id, text), {}
+            yield of_document[0].location, Doc(doc_id, text), {}
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         for sentence in self._queries():
-            yield sentence.place, Query(f"{sentence.doc_id}-{sentence.number}", sentence.text), {}
+            yield sentence.location, Query(f"{sentence.doc_id}-{sentence.number}", sentence.text), {}
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         for sentence in self._queries():
-            yield sentence.place, Judgement(f"{sentence.doc_id}-{sentence.number}", sentence.doc_id, 1)
+            yield sentence.location, Judgement(f"{sentence.doc_id}-{sentence.number}", sentence.doc_id, 1)
 
     def _queries(self) -> Iterator[_Sentence]:
         return (sentence for sentence in self._sentences if sentence.number % 2 == 0 and sentence.text)

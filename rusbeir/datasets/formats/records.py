@@ -197,9 +197,9 @@ def parse_json(data: bytes, file: str, *, strict: bool = False) -> Any:
 
 def record_line(record: Doc | Query, extra: Extra = MappingProxyType({})) -> bytes:
     """Write a document or a query as one line of corpus.jsonl or queries.jsonl, with the extra keys."""
-    if isinstance(record, Doc):
-        return orjson.dumps({"_id": record.doc_id, "title": record.title, "text": record.text, **extra}) + b"\n"
-    return orjson.dumps({"_id": record.query_id, "text": record.text, **extra}) + b"\n"
+    if isinstance(record, Query):
+        return orjson.dumps({"_id": record.query_id, "text": record.text, **extra}) + b"\n"
+    return orjson.dumps({"_id": record.doc_id, "title": record.title, "text": record.text, **extra}) + b"\n"
 
 
 def _take_id(record: dict[str, Any], location: Place, complain: Complain) -> str | None:
