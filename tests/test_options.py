@@ -15,8 +15,8 @@ from rusbeir.comparison.filters import parse_filter
 from rusbeir.datasets import load
 from rusbeir.errors import RusbeirError, option, speak_options
 from rusbeir.jobs import CharBudget
-from rusbeir.languages import parse_target_language
 from rusbeir.retrieval import resolve
+from rusbeir.translation.porting.plan import make_entries
 
 PACKAGE = Path(rusbeir.__file__).parent
 OF_COMMANDS = re.compile(
@@ -51,7 +51,7 @@ CALLS = [
     (lambda folder: load("mini/ru", language="en"), "omit language=.", "omit --lang."),
     (lambda folder: load("mini/ru", split="dev"), "omit split=.", "omit --split."),
     (lambda folder: CharBudget(folder, 0), "budget budget_chars= is 0", "budget --budget-chars is 0"),
-    (lambda folder: parse_target_language("en", "en"), "language with to=.", "language with --to."),
+    (lambda folder: make_entries("memory", "en", "en", {}), "language with to=.", "language with --to."),
     (lambda folder: parse_filter("x"), "where='x': 'x' is not", "--where 'x': 'x' is not"),
     (lambda folder: parse_gates("x"), "gates=: 'x' is not", "--gate: 'x' is not"),
     (lambda folder: resolve("bm25(k1=0.9)", language="ru", engine="tantivy"),
