@@ -28,7 +28,7 @@ class RusbeirError(Exception):
     """The base of all of them."""
 
     def __str__(self) -> str:
-        """The message as one printable line, whatever names and ids of a file it quotes."""
+        """Return the message as one printable line, whatever names and ids of a file it quotes."""
         return make_line(super().__str__())
 
 
@@ -51,7 +51,7 @@ class BackendError(RusbeirError, RuntimeError):
 def unknown(
     kind: str, name: str, known: Iterable[str], *, owner: str = "", listing: str = "", n_listed: int = 0
 ) -> UnknownName:
-    """An UnknownName that says what was asked, what exists and what was probably meant.
+    """Return an UnknownName that says what was asked, what exists and what was probably meant.
 
     n_listed is how many the listing has, if that is not one for each known name.
 
@@ -107,7 +107,7 @@ def option(name: str, value: object = "", *, python: str = "") -> str:
 
 
 def require(module: str, purpose: str, extra: str) -> Any:
-    """The optional module, imported now. Raises MissingExtra, which names the extra to install.
+    """Return the optional module, imported now. Raises MissingExtra, which names the extra to install.
 
     Examples:
         >>> require("json", "This example", "none").loads("1")
@@ -120,7 +120,7 @@ def require(module: str, purpose: str, extra: str) -> Any:
 
 
 def require_version(package: str, purpose: str, extra: str) -> str:
-    """The installed version of an optional package. Raises MissingExtra, which names the extra to install."""
+    """Return the installed version of an optional package. Raises MissingExtra, which names the extra to install."""
     try:
         return version(package)
     except PackageNotFoundError as error:
@@ -128,7 +128,7 @@ def require_version(package: str, purpose: str, extra: str) -> str:
 
 
 def missing_extra(package: str, purpose: str, extra: str) -> MissingExtra:
-    """The error for an optional package that is not installed: who needs it, and the command that installs it.
+    """Return the error for an optional package that is not installed: who needs it, and the command that installs it.
 
     Where rusbeir is installed, pip takes the extra from the installed version, whether an index has it or not. For a
     package that no extra has, extra is "".

@@ -26,7 +26,7 @@ MACROLANGUAGE_MEMBERS: Mapping[str, str] = {
 
 
 def read_language_tag(text: str) -> str:
-    """The tag that is meant: RU, Russian and ru are ru; a tag that cannot be understood stays as it is.
+    """Read the tag that is meant: RU, Russian and ru are ru; a tag that cannot be understood stays as it is.
 
     >>> [read_language_tag(text) for text in ("RU", "russian", "ru_RU", "zh-Hans", "kk", "??")]
     ['ru', 'ru', 'ru-RU', 'zh-Hans', 'kk', '??']
@@ -40,7 +40,7 @@ def read_language_tag(text: str) -> str:
 
 
 def parse_language(text: str) -> str:
-    """The tag that is meant, as read_language_tag reads it; rus is ru, too.
+    """Parse the tag that is meant, as read_language_tag reads it; rus is ru, too.
 
     Raises UnknownName, with what was probably meant, for a tag that BCP 47 does not have.
 
@@ -71,7 +71,7 @@ _OWN_SCRIPT = {
 
 
 def list_broader_tags(tag: str, *, any_script: bool) -> Iterator[str]:
-    """The tag in lower case, then without its last part, and so on; a script that matters is not dropped.
+    """List the tag in lower case, then without its last part, and so on; a script that matters is not dropped.
 
     >>> list(list_broader_tags("pt-BR", any_script=False)), list(list_broader_tags("sr-Latn", any_script=False))
     (['pt-br', 'pt'], ['sr-latn'])
@@ -127,7 +127,7 @@ def scripts_of(language: str) -> tuple[str, ...]:
 
 
 def iso639_3(tag: str) -> str:
-    """The three-letter code of a language; the tag itself where it has no two-letter one.
+    """Return the three-letter code of a language; the tag itself where it has no two-letter one.
 
     >>> iso639_3("ru"), iso639_3("ace")
     ('rus', 'ace')
@@ -136,7 +136,7 @@ def iso639_3(tag: str) -> str:
 
 
 def iso639_1() -> tuple[str, ...]:
-    """The two-letter codes of languages."""
+    """Return the two-letter codes of languages."""
     return tuple(_iso639())
 
 

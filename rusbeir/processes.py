@@ -193,7 +193,7 @@ def end_workers() -> None:
 
 
 def _start_workers(n: int) -> Any:
-    """The executor that all crews of this process share, with that many workers."""
+    """Return the executor that all crews of this process share, with that many workers."""
     import loky
     from loky.backend import resource_tracker
 

@@ -30,7 +30,7 @@ _PHRASE_START = regex.compile(
 
 
 def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
-    """(start, end) of each sentence in order, without surrounding white space; [] for a blank text.
+    """Return (start, end) of each sentence in order, without surrounding white space; [] for a blank text.
 
     Texts are split at line ends first, then by razdel for Russian, by rules for Burmese, Khmer, Lao and Thai, and by
     sentencex for other languages.
@@ -50,7 +50,7 @@ def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
 
 
 def splitter_signature(language: str) -> str:
-    """The splitter of that language and its version, since another version may split differently."""
+    """Return the splitter of that language and its version, since another version may split differently."""
     name, _ = _SPLITTERS.get(language.partition("-")[0], _OTHERS)
     return name if name == RULES else f"{name}-{version(name)}"
 
@@ -70,7 +70,7 @@ def _sentencex(text: str, language: str) -> Iterable[str]:
 
 
 def _stops(text: str, language: str) -> Iterable[str]:
-    """Sentences by the stops of Burmese and Khmer, which sentencex does not know."""
+    """Return sentences by the stops of Burmese and Khmer, which sentencex does not know."""
     return list(_STOPPED.findall(text))
 
 

@@ -97,7 +97,7 @@ else:
 
 
 def data_folder(name: str) -> Path:
-    """The folder of data shipped with the package: inside an installed wheel, or next to the code."""
+    """Return the folder of data shipped with the package: inside an installed wheel, or next to the code."""
     inside = Path(__file__).parent / "_data" / name
     return inside if inside.is_dir() else Path(__file__).parent.parent / name
 
@@ -130,7 +130,7 @@ def temporary_cache(*shared: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that appears at path, complete and synced, when the block ends without an error.
+    """Open a file to write that appears at path, complete and synced, when the block ends without an error.
 
     Raises BackendError if the disk is full or the folder cannot be written; path is then as it was.
     """
@@ -145,7 +145,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def atomic_folder(path: Path, *, keyed: bool = False) -> Iterator[Path]:
-    """A folder to fill that appears at path, in one step, when the block ends without an error.
+    """Make a folder to fill that appears at path, in one step, when the block ends without an error.
 
     keyed says that its name decides its content, as in the cache: if another process has made it meanwhile, that copy
     stays. Otherwise path may be an empty folder; one that cannot be replaced, as a mount point or a link cannot, gets
@@ -172,7 +172,7 @@ def atomic_folder(path: Path, *, keyed: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """An empty file or folder next to path, which may be moved there; what is left of it at the end is removed.
+    """Make an empty file or folder next to path, which may be moved there; what is left of it is removed at the end.
 
     This process holds it while it lives, so that others know what killed processes left. That is removed here, but in
     the cache, where `rusbeir cache clear` does it. Raises BackendError for any OSError in the block.
@@ -333,7 +333,7 @@ def reporting_sqlite(path: Path, kind: str, *, in_cache: bool = False) -> Iterat
 
 
 def cannot_write(path: Path, error: OSError) -> BackendError:
-    """The error for a failed write: what, why and what to do."""
+    """Return the error for a failed write: what, why and what to do."""
     return BackendError(
         f"Cannot write {path}: {error.strerror or error}. "
         "Free some space or choose a writable folder (RUSBEIR_CACHE sets the cache's)."

@@ -25,7 +25,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
 
 
 def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
-    """The text on one line, at most max_chars characters long; an ellipsis marks what was left out.
+    """Return the text on one line, at most max_chars characters long; an ellipsis marks what was left out.
 
     >>> shorten("one  two\\nthree", 10)
     'one two t…'
@@ -36,7 +36,7 @@ def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
 
 
 def make_line(message: str) -> str:
-    """The message as one printable line of at most LINE_CHARS characters; its middle is left out.
+    """Put the message on one printable line of at most LINE_CHARS characters; its middle is left out.
 
     What a terminal would obey, such as an escape, is written as Python writes it in a string.
 
@@ -77,7 +77,7 @@ def replace_surrogates(value: Any) -> Any:
 
 
 def hide_passwords(text: str) -> str:
-    """The text without the user names and passwords of the URLs in it.
+    """Return the text without the user names and passwords of the URLs in it.
 
     >>> hide_passwords("403 for https://me:secret@example.org/v1")
     '403 for https://***@example.org/v1'
@@ -86,7 +86,7 @@ def hide_passwords(text: str) -> str:
 
 
 def slug(text: str, max_chars: int = 80) -> str:
-    """The text as a readable file name in lower-case ASCII letters, digits, dots and hyphens.
+    """Return the text as a readable file name in lower-case ASCII letters, digits, dots and hyphens.
 
     >>> slug("bm25(k1=0.9) >> rerank(M)")
     'bm25-k1-0.9-rerank-m'
@@ -95,7 +95,7 @@ def slug(text: str, max_chars: int = 80) -> str:
 
 
 def write_command(*words: object) -> str:
-    """The command of rusbeir with these words, quoted where a shell needs it; messages print no other ones.
+    """Write the command of rusbeir with these words, quoted where a shell needs it; messages print no other ones.
 
     >>> write_command("audit", "check", "my port", "--back-translator", "NAME")
     "rusbeir audit check 'my port' --back-translator NAME"
@@ -116,7 +116,7 @@ def read_csv(lines: Iterable[str], delimiter: str = ",") -> Reader:
 
 
 def digest(*parts: str, chars: int = 32) -> str:
-    """The first chars hex digits of the sha256 over the parts, each ended by a line feed; names cached files.
+    """Return the first chars hex digits of the sha256 over the parts, each ended by a line feed; names cached files.
 
     >>> digest("a", "b", chars=8)
     '911169dd'
@@ -128,7 +128,7 @@ def digest(*parts: str, chars: int = 32) -> str:
 def batched(
     items: Iterable[T], size: int, *, chars: Callable[[T], int] | None = None, max_chars: int = 0
 ) -> Iterator[list[T]]:
-    """The items in lists of that size, the last perhaps shorter; items are read as lists are asked for.
+    """Yield the items in lists of that size, the last perhaps shorter; items are read as lists are asked for.
 
     Where chars tells the length of an item, a list also ends with the item by which it has max_chars or more.
     """
@@ -150,7 +150,7 @@ def batched(
 
 
 def escape_markdown(value: object, *, code: bool = False, max_chars: int = SHORT_CHARS) -> str:
-    """The value as Markdown shows it unchanged, shortened; code: for a place between backticks.
+    """Return the value as Markdown shows it unchanged, shortened; code: for a place between backticks.
 
     >>> escape_markdown("x\\n# <b>y"), escape_markdown("a`b", code=True)
     ('x \\\\# \\\\<b\\\\>y', "a'b")
@@ -160,5 +160,5 @@ def escape_markdown(value: object, *, code: bool = False, max_chars: int = SHORT
 
 
 def one_line(value: object, max_chars: int = SHORT_CHARS) -> str:
-    """The value on one printable line, shortened."""
+    """Return the value on one printable line, shortened."""
     return make_line(shorten(str(value), max_chars))

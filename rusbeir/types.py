@@ -82,7 +82,7 @@ class Corpus(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, doc_id: str) -> Doc:
-        """The document of that id; KeyError if there is none."""
+        """Return the document of that id; KeyError if there is none."""
         ...
 
 
@@ -107,7 +107,7 @@ class SpacedIds(Protocol):
 
 
 def needs_judgements(dataset: str) -> BadInput:
-    """The error for a dataset without judgements, where something is to be measured on it."""
+    """Return the error for a dataset without judgements, where something is to be measured on it."""
     return BadInput(
         f"{dataset} has no judgements, so nothing can be measured on it. Add qrels/test.tsv (query-id, corpus-id, "
         "score), or let a model write queries about its documents with `rusbeir synth queries` and people check them "
@@ -121,7 +121,7 @@ def _call(room: str, function: str, *arguments: Any) -> Any:
 
 
 def canonical_line(*fields: str | int) -> bytes:
-    """One record as the line of JSON that a fingerprint hashes."""
+    """Return one record as the line of JSON that a fingerprint hashes."""
     return orjson.dumps(fields) + b"\n"
 
 
@@ -342,7 +342,7 @@ class Dataset:
 
 
 def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
-    """The sha256 (hex) of what a dataset holds, equal for the same content in any format.
+    """Return the sha256 (hex) of what a dataset holds, equal for the same content in any format.
 
     Over JSON lines: the sha256 over [id, title, text] of each document in corpus order, then
     [query id, text] sorted by id, then [query id, document id, grade] sorted by both ids.
@@ -402,7 +402,7 @@ class TextAnalyzer(Protocol):
         ...
 
     def analyze(self, text: str) -> list[str]:
-        """The terms of the text in order; [] if nothing is left."""
+        """Return the terms of the text in order; [] if nothing is left."""
         ...
 
 

@@ -31,11 +31,11 @@ class SourceCollection:
     split: str | None
 
     def number_of(self, doc_id: str) -> int:
-        """The number of the source that the copy is from."""
+        """Return the number of the source that the copy is from."""
         return next(n for n, source in enumerate(self.sources) if doc_id.endswith(f"-{source}"))
 
     def load_alone(self, source: str, progress: Progress) -> Dataset:
-        """The collection of one source alone; its ids have no ending."""
+        """Load the collection of one source alone; its ids have no ending."""
         name = f"{self.name}/{source}"
         if find_entry(f"{self.name}/{_MIXED}"):
             return load(name if find_entry(name) else f"{self.name}/{_OTHER}", progress=progress)

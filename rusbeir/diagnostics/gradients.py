@@ -39,7 +39,7 @@ class GradientModel:
         return limit
 
     def count_tokens(self, documents: Sequence[str]) -> list[int]:
-        """The tokens of each document, special tokens and prefix included, without a limit on their number."""
+        """Count the tokens of each document, special tokens and prefix included, without a limit on their number."""
         if not documents:
             return []
         prefixed = [self.encoder.prompted.document_prefix + text for text in documents]
@@ -94,7 +94,7 @@ class GradientModel:
 
 
 def open_gradient_model(name: str, encoder: Encoder) -> GradientModel:
-    """The encoder with its gradients, loaded. Raises BadInput for one that cannot be differentiated."""
+    """Open the encoder with its gradients, loaded. Raises BadInput for one that cannot be differentiated."""
     if not isinstance(encoder, SentenceTransformerEncoder):
         raise BadInput(
             f"{name} has no gradients. Models that the runtime sentence-transformers runs have them; not endpoints, "

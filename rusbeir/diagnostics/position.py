@@ -71,7 +71,7 @@ class PositionBias:
     macro_psi: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that `rusbeir diagnose` prints and `rusbeir report` reads."""
+        """Return the document that `rusbeir diagnose` prints and `rusbeir report` reads."""
         return {"kind": KIND, "version": __version__, **asdict(self)}
 
 
@@ -216,7 +216,7 @@ def _describe_domains(labels: Sequence[str], answers: _Sorted) -> list[PositionD
 
 
 def _mean_by_bin(scores: Floats, bins: Places) -> Floats:
-    """The means of the bins that have queries."""
+    """Return the means of the bins that have queries."""
     counts = np.bincount(bins)
     means: Floats = np.bincount(bins, weights=scores)[counts > 0] / counts[counts > 0]
     return means

@@ -106,7 +106,7 @@ def make_curve(
     permutations: int = FEW_PERMUTATIONS,
     seed: int = 0,
 ) -> PositionCurve:
-    """The curve of these queries: of each its score, its bin from 0 to 19, its document, and its stratum.
+    """Make the curve of these queries: of each its score, its bin from 0 to 19, its document, and its stratum.
 
     Queries of one document are not independent, and positions are shuffled within a stratum.
     """
@@ -174,7 +174,7 @@ def _tell(
     permuted: Permuted | None,
     sizes: tuple[int, int],
 ) -> str:
-    """The sentence of a curve; sizes are its queries and how many of them are independent."""
+    """Return the sentence of a curve; sizes are its queries and how many of them are independent."""
     dependent = sizes[1] < sizes[0]
     if interval is None or permuted is None:
         few = (

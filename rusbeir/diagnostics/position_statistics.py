@@ -39,7 +39,7 @@ class Permuted(NamedTuple):
 
 
 def compute_psi(means: Floats) -> float | None:
-    """The position sensitivity index 1 - min/max; None for fewer than two means, or if all are 0.
+    """Compute the position sensitivity index 1 - min/max; None for fewer than two means, or if all are 0.
 
     >>> compute_psi(np.array([0.8, 0.6, 0.4]))
     0.5
@@ -48,7 +48,7 @@ def compute_psi(means: Floats) -> float | None:
 
 
 def covariance_of_means(scores: Floats, bins: Places, clusters: Places) -> Floats:
-    """The covariance of the means over bins, float64 [bins, bins]; queries of one cluster are not independent.
+    """Return the covariance of the means over bins, float64 [bins, bins]; queries of one cluster are not independent.
 
     bins and clusters are the numbers, from 0, of the bin and the cluster of each query; no bin is empty.
     """

@@ -54,7 +54,7 @@ class RelativeDelta:
 
 
 def relative_delta(first: Floats, second: Floats) -> Floats:
-    """The differences of mean scores in percent of their mean; NaN where both are 0.
+    """Return the differences of mean scores in percent of their mean; NaN where both are 0.
 
     >>> relative_delta(np.array([0.3, 0.0]), np.array([0.1, 0.0]))
     array([100.,  nan])
@@ -66,7 +66,7 @@ def relative_delta(first: Floats, second: Floats) -> Floats:
 def measure_delta(
     names: tuple[int, str, str], first: Floats, second: Floats, drawn: Floats, units: Units
 ) -> RelativeDelta:
-    """The Relative Delta of two sources by their nDCG, float64 [orders, queries] each.
+    """Measure the Relative Delta of two sources by their nDCG, float64 [orders, queries] each.
 
     names are k and the two sources; drawn has the samples of the published and of the expected one, as Draws have.
     """
@@ -82,7 +82,7 @@ def measure_delta(
 
 
 def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tuple[tuple[RelativeDelta, ...], Draws]:
-    """The unweighted means over these sets of queries, of what all of them have; one set stays as it is.
+    """Return the unweighted means over these sets of queries, of what all of them have; one set stays as it is.
 
     Queries are drawn from each set independently, so intervals speak of other queries for the same sets.
     """
@@ -112,7 +112,7 @@ def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tup
 
 
 def _interval(drawn: Floats, observed: float, first: Floats, second: Floats) -> tuple[float, float]:
-    """The bootstrap interval of a Relative Delta, from samples of it and the scores of independent units."""
+    """Return the bootstrap interval of a Relative Delta, from samples of it and the scores of independent units."""
     defined = np.sort(drawn[~np.isnan(drawn)])
     if math.isnan(observed) or not len(defined):
         return math.nan, math.nan
@@ -136,7 +136,7 @@ def _conclude(
     n_queries: int,
     n_clusters: int,
 ) -> RelativeDelta:
-    """The numbers of one Relative Delta with a sentence that says whether its sign can be relied on.
+    """Return the numbers of one Relative Delta with a sentence that says whether its sign can be relied on.
 
     points: published, reversed, expected, lowest and highest; intervals: of the published and of the expected one.
     """

@@ -101,7 +101,7 @@ class Saliency:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that `rusbeir diagnose` prints and `rusbeir report` reads."""
+        """Return the document that `rusbeir diagnose` prints and `rusbeir report` reads."""
         thirds = [third._asdict() for third in self.thirds]
         return {"kind": KIND, "version": __version__, **asdict(self), "thirds": thirds, "sentences": self.sentences}
 
@@ -132,7 +132,7 @@ def diagnose_saliency(
     progress: Progress = silent,
     **settings: Unpack[SaliencySettings],
 ) -> Saliency:
-    """The saliency of a dense model on pairs of a query and a relevant document.
+    """Diagnose the saliency of a dense model on pairs of a query and a relevant document.
 
     model is what `dense(…)` takes, or such a system with its options; spans is a list of spans for a dataset that has
     none of its own. Raises BadInput for a model without gradients and where no pair is left.
@@ -204,7 +204,7 @@ def _sum_curves(
     settings: _Settings,
     progress: Progress,
 ) -> CurveSums:
-    """The sums of the curves of the pairs that are drawn."""
+    """Return the sums of the curves of the pairs that are drawn."""
     sums = CurveSums()
     drawn = _draw_pairs(dataset, judged, system, gradients, settings, progress)
     for block in batched(drawn, _BLOCK_PAIRS):

@@ -16,7 +16,7 @@ SCALES = ("p99", "max")
 
 
 def scale_norms(norms: Floats, scale: str) -> Floats:
-    """The norms divided by their 99th percentile and cut off there, or by the largest; [] where all are 0.
+    """Return the norms divided by their 99th percentile and cut off there, or by the largest; [] where all are 0.
 
     >>> scale_norms(np.array([1.0, 2.0, 4.0]), "max").tolist()
     [0.25, 0.5, 1.0]
@@ -28,7 +28,7 @@ def scale_norms(norms: Floats, scale: str) -> Floats:
 
 
 def resample(values: Floats) -> Floats:
-    """The values at POINTS positions evenly from the first to the last, by linear interpolation.
+    """Return the values at POINTS positions evenly from the first to the last, by linear interpolation.
 
     >>> resample(np.array([0.0, 0.99]))[1]
     np.float64(0.01)
@@ -38,7 +38,7 @@ def resample(values: Floats) -> Floats:
 
 
 def share_thirds(values: Floats) -> Floats:
-    """The share of the sum that each third of the values has; one on a boundary counts in part for both.
+    """Return the share of the sum that each third of the values has; one on a boundary counts in part for both.
 
     >>> share_thirds(np.array([1.0, 1.0, 1.0, 1.0])).round(4).tolist()
     [0.3333, 0.3333, 0.3333]

@@ -94,7 +94,7 @@ class SourceBias:
     draws: Draws = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that `rusbeir diagnose` prints and `rusbeir report` reads."""
+        """Return the document that `rusbeir diagnose` prints and `rusbeir report` reads."""
         document = asdict(self)
         del document["draws"]
         return {"kind": KIND, "version": __version__, **document}
@@ -147,7 +147,7 @@ def diagnose_source_bias(
 
 
 def average_source_bias(diagnoses: Sequence[SourceBias]) -> SourceBias:
-    """The unweighted mean of Relative Delta over the datasets on which one system was diagnosed.
+    """Return the unweighted mean of Relative Delta over the datasets on which one system was diagnosed.
 
     Only pairs of sources and cut-offs that all have are in it. Intervals speak of other queries of these datasets.
     """
@@ -180,7 +180,7 @@ def _diagnose_queries(
     samples: int,
     seed: int,
 ) -> tuple[QuerySet, Draws]:
-    """The scores and the Relative Deltas of one set of queries, and its bootstrap samples."""
+    """Return the scores and the Relative Deltas of one set of queries, and its bootstrap samples."""
     sources, qrels = collection.sources, collection.qrels[split]
     by_source = {query_id: _split_by_source(collection, grades) for query_id, grades in qrels.items()}
     ndcg = np.zeros((len(ORDERS), len(sources) + 1, len(cutoffs), len(qrels)))
@@ -234,7 +234,7 @@ def _diagnose_queries(
 
 
 def _split_by_source(collection: SourceCollection, grades: Mapping[str, int]) -> list[dict[str, int]]:
-    """The grades of the copies of each source."""
+    """Split the grades of the copies of each source."""
     parts: list[dict[str, int]] = [{} for _ in collection.sources]
     for doc_id, grade in grades.items():
         parts[collection.number_of(doc_id)][doc_id] = grade
@@ -242,5 +242,5 @@ def _split_by_source(collection: SourceCollection, grades: Mapping[str, int]) ->
 
 
 def _strip(grades: Mapping[str, int], source: str) -> dict[str, int]:
-    """The grades by the ids that the documents have in the corpus of the source alone."""
+    """Return the grades by the ids that the documents have in the corpus of the source alone."""
     return {doc_id.removesuffix(f"-{source}"): grade for doc_id, grade in grades.items()}

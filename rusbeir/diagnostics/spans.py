@@ -25,7 +25,7 @@ def load_spans(
     split: str | None,
     progress: Progress,
 ) -> dict[str, Span]:
-    """query id -> the span that answers it, for the queries of the dataset; source is what it was loaded from.
+    """Load query id -> the span that answers it, for the queries of the dataset; source is what it was loaded from.
 
     Of a file, the columns are query_id, doc_id, start and end, in characters of the document's text; a header is
     optional; a made test set has such a file. Raises BadInput for a dataset without spans, and for spans outside of

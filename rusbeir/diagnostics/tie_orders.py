@@ -41,7 +41,7 @@ def score_tie_orders(
     n_groups: int,
     depth: int,
 ) -> OrderScores:
-    """The nDCG of a query's hits by several judgements, and the share of each group of documents in its top k.
+    """Return the nDCG of a query's hits by several judgements, and the share of each group of documents in its top k.
 
     judgements: {doc_id: grade} each; grades below 1 are not relevant. group_of gives the number of a document's group.
     Where every judgement is of other documents, one order is the lowest for the one and the highest for all others.

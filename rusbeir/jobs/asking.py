@@ -123,7 +123,7 @@ class Asker:
             )
 
     async def _answer(self, question: Question, task: Task) -> Attempt:
-        """The last attempt at a task; earlier ones have been recorded."""
+        """Return the last attempt at a task; earlier ones have been recorded."""
         failed = Attempt(task.key, self.signature, "failed")
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -174,7 +174,7 @@ def bound_request(question: Question, messages: Sequence[Mapping[str, str]], pri
 
 
 def count_answers(journal: Journal, signature: str) -> tuple[int, int]:
-    """(attempts of a worker, those whose answers were of no use)."""
+    """Count (attempts of a worker, those whose answers were of no use)."""
     useless = " OR ".join(f"error LIKE '{reason}%'" for reason in _ANSWERED)
     row = journal.read(
         f"SELECT count(*), sum({useless}) FROM attempt JOIN worker ON worker.number = attempt.worker "

@@ -60,7 +60,7 @@ class Spent:
         return {"input": self.input_tokens, "output": self.output_tokens}
 
     def describe_run(self, retries: int) -> dict[str, Any]:
-        """The counts of one run as reports have them in addition to `spent`, which is of all runs."""
+        """Describe the counts of one run as reports have them in addition to `spent`, which is of all runs."""
         tokens = {"input": self.input_tokens, "output": self.output_tokens}
         return {"requests": self.requests, "retries": retries, "tokens": tokens}
 
@@ -219,7 +219,7 @@ class Meter:
 
     @contextlib.asynccontextmanager
     async def request(self, chars: int, cost: float = 0.0) -> AsyncIterator[Charge]:
-        """The charge of a request that is sent within the block, whose cost may be set to what was billed.
+        """Return the charge of a request that is sent within the block, whose cost may be set to what was billed.
 
         Raises BudgetReached where the request does not fit, once nothing is under way that may give something back.
         """

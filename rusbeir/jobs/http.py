@@ -15,7 +15,7 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 def bound_answers(client: Any, max_bytes: int = MAX_ANSWER_BYTES) -> Any:
-    """The async client, which from now on reads at most max_bytes of an answer, and reads them as UTF-8.
+    """Return the async client, which from now on reads at most max_bytes of an answer, and reads them as UTF-8.
 
     A request raises Transient for a longer answer, whose connection is closed, and for one that cannot be unpacked.
     Time is not limited here: the Throttle cuts a request that takes too long.

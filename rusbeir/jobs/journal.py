@@ -77,7 +77,7 @@ class Journal:
     def open(
         cls, path: str | Path, meta: Mapping[str, str], *, advice: Mapping[str, Callable[[], str]] | None = None
     ) -> Iterator[Journal]:
-        """The journal at path for the length of a with block; created with meta where the file does not exist.
+        """Open the journal at path for the length of a with block; created with meta where the file does not exist.
 
         meta is what must not change while the job lasts (the source's fingerprint, the languages). Workers do not
         belong there, as each keeps its own results. Raises BadInput, naming what changed, for a journal created with
@@ -116,7 +116,7 @@ class Journal:
                     db.close()
 
     def get_meta(self, name: str) -> str | None:
-        """The value stored under the name; None where there is none."""
+        """Return the value stored under the name; None where there is none."""
         rows = self.read("SELECT value FROM meta WHERE name = ?", (name,))
         return text_of(rows[0][0]) if rows else None
 
@@ -170,7 +170,7 @@ class Journal:
         )
 
     def read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a query over the tables of _SCHEMA."""
+        """Read the rows of a query over the tables of _SCHEMA."""
         try:
             with self._lock, reporting_sqlite(self.path, "journal"):
                 return self._db.execute(statement, parameters).fetchall()
@@ -226,7 +226,7 @@ def _prepare(path: Path, db: sqlite3.Connection) -> None:
 
 
 def damage(path: Path, why: str) -> str:
-    """The message for a journal in which a row cannot be read."""
+    """Return the message for a journal in which a row cannot be read."""
     return f"The journal {path} is damaged ({shorten(why)}). Move it away to start over, or restore a copy."
 
 
@@ -240,7 +240,7 @@ def _quote(value: str) -> str:
 
 
 def _bindable(value: Any) -> Any:
-    """The value as SQLite accepts it: a string that holds unpaired surrogates as bytes."""
+    """Return the value as SQLite accepts it: a string that holds unpaired surrogates as bytes."""
     try:
         if isinstance(value, str):
             value.encode()
@@ -269,7 +269,7 @@ class Task(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, payload: str) -> Task:
-        """A task with the key of its content: equal tasks are one task.
+        """Return a task with the key of its content: equal tasks are one task.
 
         Examples:
             >>> Task.of("segment", "Water boils.").key.hex()

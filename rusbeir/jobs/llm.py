@@ -74,7 +74,7 @@ class Llm:
 
     @classmethod
     def from_environment(cls, model: str, *, timeout_seconds: float = 120.0, price: Price = FREE) -> Llm:
-        """The model at OPENAI_BASE_URL, with the key OPENAI_API_KEY.
+        """Return the model at OPENAI_BASE_URL, with the key OPENAI_API_KEY.
 
         Raises BadInput, naming the variable, where one is missing or cannot be right.
 
@@ -158,7 +158,7 @@ class Llm:
                     logger.warning("%s refuses %s: %s", self.model, refusal.option, refusal.detail)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of the texts, in their order; fewer where the endpoint sends fewer.
+        """Return the vectors of the texts, in their order; fewer where the endpoint sends fewer.
 
         Raises as chat does, and BackendError where the response does not say which text each vector is of.
 
@@ -181,12 +181,12 @@ class Llm:
         return [vector for _, vector in rows]
 
     def _allowed(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options without those refused before, or with their substitutes."""
+        """Return the options without those refused before, or with their substitutes."""
         names = {name: _SUBSTITUTES[name] if name in self._refused_options else name for name in options}
         return {name: options[option] for option, name in names.items() if name is not None}
 
     async def _post(self, kind: Literal["chat", "embeddings"], request: Mapping[str, Any]) -> str:
-        """The body of the server's answer to one request."""
+        """Return the body of the server's answer to one request."""
         openai = require("openai", "A language model", "llm")
         if not self._clients:
             settings = {"base_url": self.endpoint, "api_key": self.key, "timeout": self.timeout_seconds}
@@ -249,7 +249,7 @@ class _OptionRefused(BackendError):
 
 
 def _failure(error: Any, llm: Llm) -> Exception:
-    """The exception that an HTTP error status of the model's endpoint means."""
+    """Return the exception that an HTTP error status of the model's endpoint means."""
     status = int(error.status_code)
     body = error.body if isinstance(error.body, dict) else {}
     message = str(body.get("message") or error.body or "")

@@ -49,7 +49,7 @@ class Price(NamedTuple):
     output: float = 0.0
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost of so many tokens.
+        """Return the cost of so many tokens.
 
         Examples:
             >>> Price(0.5, 2.0).of(1_000_000, 100_000)
@@ -66,7 +66,7 @@ _TOKENS_PER_MESSAGE = 16
 def bound_chat(
     messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None, max_tokens: int, price: Price
 ) -> tuple[int, float]:
-    """(characters of a chat, what it costs at most): one token a byte of the prompt, max_tokens for the answer.
+    """Return (characters of a chat, what it costs at most): one token a byte of the prompt, max_tokens for the answer.
 
     Examples:
         >>> bound_chat([{"role": "user", "content": "Да"}], None, 10, Price(1.0, 2.0))
@@ -92,7 +92,7 @@ class Rejected(BackendError):
 
 
 def parse_response(body: str) -> dict[str, Any]:
-    """The JSON object in the body of a response. Raises Transient where there is none."""
+    """Parse the JSON object in the body of a response. Raises Transient where there is none."""
     try:
         response = json.loads(body)
     except (ValueError, RecursionError):
@@ -103,13 +103,13 @@ def parse_response(body: str) -> dict[str, Any]:
 
 
 def count_tokens(response: Mapping[str, Any], kind: str) -> int:
-    """The tokens that a response counts as prompt_tokens or completion_tokens; 0 where it does not."""
+    """Read how many tokens a response counts as prompt_tokens or completion_tokens; 0 where it does not."""
     value = _object(response.get("usage")).get(kind)
     return value if isinstance(value, int) and 0 < value <= _MAX_TOKENS else 0
 
 
 def read_answer(response: Mapping[str, Any]) -> Answer:
-    """The answer in a response of a chat. Raises Transient where there is none, or a broken one."""
+    """Read the answer in a response of a chat. Raises Transient where there is none, or a broken one."""
     choices = response.get("choices")
     if not isinstance(choices, list) or not choices:
         # Some gateways answer 200 with an error inside.
@@ -138,7 +138,7 @@ _FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The JSON object in an answer's text; None where there is none, or it is broken.
+    """Read the JSON object in an answer's text; None where there is none, or it is broken.
 
     Thoughts before it, a fence or words around it and raw line breaks in its strings do no harm.
 
@@ -157,7 +157,7 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def read_vectors(response: Mapping[str, Any]) -> list[tuple[int, list[float]]]:
-    """(index of the text, vector) of a response of embeddings, by index. Raises Transient where there are none."""
+    """Read (index of the text, vector) of a response of embeddings, by index. Raises Transient where there are none."""
     data = response.get("data")
     try:
         rows = [(int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or []]
@@ -186,7 +186,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
-    """The names in PRICES that are not known.
+    """List the names in PRICES that are not known.
 
     Examples:
         >>> list_missing_prices({"input_price"})
@@ -208,7 +208,7 @@ def name_options(names: Sequence[str], *, of_verb: bool = False) -> str:
 
 
 def ask_for_prices(missing: Sequence[str], *, of_verb: bool = False) -> str:
-    """The options with the missing prices, and their unit; "" where none is missing."""
+    """Return the options with the missing prices, and their unit; "" where none is missing."""
     return f"add {name_options(missing, of_verb=of_verb)} (USD per million tokens)" if missing else ""
 
 
@@ -232,7 +232,7 @@ def estimate_seconds(requests: int, output_tokens: int, limits: Limits) -> float
 
 
 def describe_time(limits: Limits, *, of_verb: bool = False) -> str:
-    """A sentence that says what estimate_seconds assumes."""
+    """Describe in a sentence what estimate_seconds assumes."""
     if limits.requests_per_second:
         return f"The time is that of {limits.requests_per_second:g} requests a second."
     return (

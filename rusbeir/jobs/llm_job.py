@@ -51,7 +51,7 @@ class LlmRequest(LlmOptions, Spending, total=False):
 
 
 def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
-    """The prices and the limits of these options. Raises BadInput for one that is not known or not a number."""
+    """Read the prices and the limits of these options. Raises BadInput for one that is not known or not a number."""
     for name, value in options.items():
         if name not in LlmOptions.__annotations__:
             known = ", ".join(sorted(LlmOptions.__annotations__))

@@ -17,7 +17,7 @@ _FALLBACK = "en"
 
 @cache
 def read_prompts(name: str) -> Mapping[str, Any]:
-    """The tables of translation/prompts/<name>.toml."""
+    """Read the tables of translation/prompts/<name>.toml."""
     return tomllib.loads(_find_file(name).read_text(encoding="utf-8"))
 
 
@@ -28,7 +28,7 @@ def digest_prompts(name: str) -> str:
 
 
 def find_prompt_language(name: str, language: str) -> str:
-    """The language of the prompts about texts in that language: the same where the file has it, else English.
+    """Find the language of the prompts about texts in that language: the same where the file has it, else English.
 
     >>> find_prompt_language("rewrite", "pt-BR"), find_prompt_language("rewrite", "kk")
     ('pt', 'en')

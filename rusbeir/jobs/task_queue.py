@@ -90,7 +90,7 @@ class TaskQueue:
         return [TaskCounts(row[0], text_of(row[1]), row[2], row[3]) for row in rows]
 
     def unfinished(self, *, with_failed: bool = False) -> Iterator[Task]:
-        """The pending tasks, and with_failed also those that failed, in the order of adding."""
+        """Yield the pending tasks, and with_failed also those that failed, in the order of adding."""
         states = "('done')" if with_failed else "('done', 'failed')"
         finished = f"SELECT 1 FROM standing WHERE worker = {_WORKER} AND task = task.number AND state IN {states}"
         for row in self._pages(
@@ -101,7 +101,7 @@ class TaskQueue:
             yield Task(row[1], self.kind, text_of(row[2]))
 
     def results(self, state: Literal["done", "failed"], *, flagged: bool = False) -> Iterator[TaskResult]:
-        """The tasks in that state, flagged only those with flags, in the order of adding."""
+        """Yield the tasks in that state, flagged only those with flags, in the order of adding."""
         for row in self._pages(
             "task.number, key, payload, result, error, flags, standing.nth, seal FROM standing "
             "CROSS JOIN task ON task.number = standing.task LEFT JOIN attempt ON attempt.number = standing.attempt",
@@ -115,22 +115,22 @@ class TaskQueue:
             yield TaskResult(task, text_of(row[3]), text_of(row[4]), text_of(row[5]), row[6])
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """key -> result, for those of the keys whose tasks are done."""
+        """Return key -> result, for those of the keys whose tasks are done."""
         return {key: outcome.result for key, outcome in self.outcomes(keys).items() if outcome.state == "done"}
 
     def values(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
-        """key -> the value of its result, which is JSON, as for `answers`."""
+        """Return key -> the value of its result, which is JSON, as for `answers`."""
         return {key: self.parse(result) for key, result in self.answers(keys).items()}
 
     def parse(self, result: str) -> Any:
-        """The value of a result that is JSON. Raises BadInput where the journal is damaged."""
+        """Parse the value of a result that is JSON. Raises BadInput where the journal is damaged."""
         try:
             return orjson.loads(result)
         except orjson.JSONDecodeError as error:
             raise BadInput(damage(self.journal.path, f"an answer is not JSON: {error.msg}")) from error
 
     def outcomes(self, keys: Sequence[bytes]) -> dict[bytes, Outcome]:
-        """key -> what came of its task, for those of the keys whose tasks are done or have failed.
+        """Return key -> what came of its task, for those of the keys whose tasks are done or have failed.
 
         Raises BadInput where the file does not hold what was recorded; those tasks are pending then.
         """

@@ -70,7 +70,7 @@ class Limits:
 
 @cache
 def read_backends() -> Mapping[str, Mapping[str, Any]]:
-    """The tables of translation/backends.toml: what each service takes and allows."""
+    """Read the tables of translation/backends.toml: what each service takes and allows."""
     return tomllib.loads((data_folder("translation") / "backends.toml").read_text(encoding="utf-8"))
 
 

@@ -23,7 +23,7 @@ _FLAT = 1e-9
 
 
 def find_relevant(dataset: Dataset) -> Qrels:
-    """The judgements of documents that the corpus has, of the queries with a relevant one among them."""
+    """Find the judgements of documents that the corpus has, of the queries with a relevant one among them."""
     known: dict[str, bool] = {}
 
     def is_known(doc_id: str) -> bool:

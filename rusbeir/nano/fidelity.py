@@ -116,7 +116,7 @@ def find_kind(system: str) -> str:
 
 
 def list_parts(spec: Spec) -> set[str]:
-    """The systems that a composition is made of; the system itself where it searches alone."""
+    """List the systems that a composition is made of; the system itself where it searches alone."""
     first, *rest = spec.stages
     inner = [part for arg in first.args for part in list_parts(as_spec(arg))] if first.name in FUSIONS else [str(first)]
     return {*inner, *map(str, rest)}
@@ -130,7 +130,7 @@ def measure_agreement(
     clusters: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Agreement:
-    """The agreement of systems' scores on the whole and on the small version: system -> {query id: score}.
+    """Measure the agreement of systems' scores on the whole and on the small version: system -> {query id: score}.
 
     The queries of the small version are some of the whole. In each resample a query has the same weight on both sides.
     clusters are those of the queries of the whole, as cluster_queries numbers them; None if all are independent.
@@ -177,14 +177,14 @@ def measure_agreement(
 
 
 def _find_detectable(differences: Floats) -> float:
-    """The median over pairs whose differences have a spread; infinite without one."""
+    """Find the median over pairs whose differences have a spread; infinite without one."""
     detectable = minimum_detectable_effect(differences)
     known = detectable[~np.isnan(detectable)]
     return float(np.median(known)) if len(known) else float("inf")
 
 
 def _resample(there: Floats, here: Floats, columns: Sequence[int], units: Units, seed: int) -> tuple[Floats, Floats]:
-    """The means of both sides over the same resampled queries, each [samples, systems]."""
+    """Return the means of both sides over the same resampled queries, each [samples, systems]."""
     n_systems, n_queries = there.shape
     spread = np.zeros((n_systems + 1, n_queries))
     spread[:-1, columns], spread[-1, columns] = here, 1

@@ -49,14 +49,14 @@ class Bench:
     settings: RunSettings
 
     def search(self, system: System, depth: int) -> Run:
-        """The run of the dataset's queries, from the cache where it has one."""
+        """Return the run of the dataset's queries, from the cache where it has one."""
         suffixes = self.dataset.card.self_suffixes
         cached = CachedSystem(system=system, self_suffixes=suffixes)
         ready = cached.prepare(self.dataset.corpus, self.dataset.fingerprint, self.settings)
         return ready.retriever.search(self.dataset.queries, depth)
 
     def score(self, run: Run) -> dict[str, float]:
-        """query id -> value of the measure."""
+        """Return query id -> value of the measure."""
         per_query = evaluate(self.dataset.qrels, run, self.measure).per_query
         return {query_id: row[self.measure] for query_id, row in per_query.items()}
 
@@ -151,7 +151,7 @@ def make_nano(
 def _leave_out_twins(
     held: Sequence[System], chose: Sequence[str], runs: Mapping[str, Run]
 ) -> tuple[list[System], dict[str, str]]:
-    """The held-out systems that are not twins, and the twins with the systems whose twins they are.
+    """Return the held-out systems that are not twins, and the twins with the systems whose twins they are.
 
     Raises BadInput where too few are left.
     """
@@ -166,7 +166,7 @@ def _leave_out_twins(
 
 
 def _read_systems(systems: Sequence[str], held_out: Sequence[str]) -> tuple[list[Any], list[Any]]:
-    """The specs of both. Raises BadInput for no system, one given twice, and one held out that chose."""
+    """Read the specs of both. Raises BadInput for no system, one given twice, and one held out that chose."""
     if not systems:
         raise BadInput(f"No system chooses: name one with {option('system')}.")
     pool, held = (list(map(check_names, part)) for part in (systems, held_out))
@@ -180,7 +180,7 @@ def _read_systems(systems: Sequence[str], held_out: Sequence[str]) -> tuple[list
 
 
 def _keep_relevant(source: Dataset, queries: int) -> Dataset:
-    """The dataset with the queries that have a relevant document in the corpus."""
+    """Return the dataset with the queries that have a relevant document in the corpus."""
     qrels = find_relevant(source)
     if not qrels:
         raise BadInput(f"{source.card.name}: no query has a relevant document in the corpus.")

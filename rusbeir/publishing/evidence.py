@@ -208,7 +208,7 @@ def _read_maker(provenance: object) -> str:
 
 
 def _read_validity(path: Path, name: str) -> Iterator[str]:
-    """The sentences about a port of that name, which a task may have with its split."""
+    """Read the sentences about a port of that name, which a task may have with its split."""
     remedy = "Give what `rusbeir validity --json` printed."
     report = read_json(path, _VALIDITY, remedy)
     if not report["conclusion"]:

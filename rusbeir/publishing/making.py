@@ -11,7 +11,7 @@ _FIELDS = {"title": "titles", "text": "texts", "query": "queries"}
 
 
 def describe_making(made_by: str, provenance: Mapping[str, Any], *, read_by_people: bool) -> list[str]:
-    """A sentence for each fact of a card's provenance; [] for a dataset that rusbeir did not make."""
+    """Describe each fact of a card's provenance in a sentence; [] for a dataset that rusbeir did not make."""
     lines = list(_MAKERS[made_by](provenance)) if made_by in _MAKERS else []
     if made_by in ("queries", "qc") and not read_by_people:
         lines.append("No person has read these queries.")

@@ -98,13 +98,13 @@ def _name_licence(licence: str) -> dict[str, str]:
 
 
 def _find_repositories(published: Published) -> list[str]:
-    """The hub's repositories of the dataset that this one was made of, as far as it is a registered one."""
+    """Find the hub's repositories of the dataset that this one was made of, as far as it is a registered one."""
     entry = find_entry(str(published.origin.get("name", "")))
     return [repository.partition("@")[0] for repository in entry.hub] if entry else []
 
 
 def _describe_parts(published: Published) -> dict[str, str]:
-    """The parts of the page, by the names that its template has for them."""
+    """Describe the parts of the page, by the names that its template has for them."""
     judged = "; ".join(f"{escape_markdown(split)}: {n:,} judgements" for split, n in published.splits.items())
     evidence = published.evidence
     sentences = describe_making(evidence.made_by, published.card.provenance, read_by_people=evidence.n_read > 0)

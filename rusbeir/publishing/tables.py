@@ -31,12 +31,12 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def name_qrels_table(split: str) -> str:
-    """The path of a split's judgements in the folder. Raises BadInput if the split cannot name a file."""
+    """Name the path of a split's judgements in the folder. Raises BadInput if the split cannot name a file."""
     return str(Path(name_qrels_file(split)).with_suffix(".parquet"))
 
 
 def find_nano_split(name: str) -> str | None:
-    """The split in which NanoBEIREvaluator looks for a dataset of that name; None where it does not know the name.
+    """Find the split in which NanoBEIREvaluator looks for a dataset of that name; None where it does not know the name.
 
     >>> find_nano_split("beir/scifact/test@ru"), find_nano_split("xquad/ru")
     ('NanoSciFact', None)

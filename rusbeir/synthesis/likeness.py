@@ -24,7 +24,7 @@ _PERCENTILES = (5, 50, 95)
 
 
 def count_words(text: str) -> int:
-    """The words of a text; in a script without spaces, its overlapping runs of two or three characters.
+    """Count the words of a text; in a script without spaces, its overlapping runs of two or three characters.
 
     >>> count_words("Water boils at 100 °C."), count_words("机器学习")
     (5, 3)
@@ -33,7 +33,7 @@ def count_words(text: str) -> int:
 
 
 def open_encoder(spec: str, language: str) -> DenseSystem:
-    """The dense system of a spec. Raises BadInput for another kind of system and for a model at an endpoint."""
+    """Open the dense system of a spec. Raises BadInput for another kind of system and for a model at an endpoint."""
     system = resolve(spec, language=language)
     if not isinstance(system, DenseSystem):
         raise BadInput(f"{spec} encodes no texts: give a dense system, such as 'dense(multilingual-e5-small)'.")
@@ -46,7 +46,7 @@ def open_encoder(spec: str, language: str) -> DenseSystem:
 def compare_texts(
     pairs: Iterable[tuple[str, str]], *, language: str, encoder: DenseSystem | None, seed: int, progress: Progress
 ) -> dict[str, Any]:
-    """The figures of (human, rewritten) pairs, as in docs/json.md; holds no more texts than EMBEDDED_PAIRS."""
+    """Yield the figures of (human, rewritten) pairs, as in docs/json.md; holds no more texts than EMBEDDED_PAIRS."""
     analyzer = Analyzer(language, "default" if find_language(language) in language_files() else "unicode")
     lengths = array("L"), array("L")
     drawn: list[tuple[bytes, str, str]] = []
@@ -105,7 +105,7 @@ def _compare_vectors(pairs: Sequence[Sequence[str]], system: DenseSystem, progre
 
 
 def _describe(values: Sequence[float] | npt.NDArray[Any]) -> dict[str, float] | None:
-    """The mean and percentiles; None of nothing."""
+    """Describe the mean and percentiles; None of nothing."""
     if not len(values):
         return None
     numbers = np.asarray(values, dtype=np.float64)

@@ -42,7 +42,7 @@ def select_documents(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Selection:
-    """The documents of MIN_WORDS to MAX_WORDS words; of a large corpus, and for a sample, judged ones first.
+    """Select the documents of MIN_WORDS to MAX_WORDS words; of a large corpus, and for a sample, judged ones first.
 
     Raises BadInput where no query keeps a relevant document.
     """

@@ -106,7 +106,7 @@ class AlignedPort:
     """The source as the user named it, which the next command needs as well; None where the port names it."""
 
     def write_audit_command(self, verb: str, *options: str) -> str:
-        """A command about this port that can be pasted, with its source where it was named."""
+        """Write a command about this port that can be pasted, with its source where it was named."""
         return write_audit_command(verb, self.folder, *options, source=self.source_option)
 
     @property
@@ -278,7 +278,7 @@ class _Segmenter:
     usable: bool = True
 
     def cut(self, kind: str, texts: Sequence[str]) -> list[list[Part]] | None:
-        """The parts of each text, with the translations in the journal; None where the layout does not match."""
+        """Cut each text into its parts, with the translations in the journal; None where the layout does not match."""
         if not self.usable:
             return None
         path = self.work / (LAYOUT if kind == "document" else QUERY_LAYOUT)
@@ -302,7 +302,7 @@ class _Segmenter:
 
 
 def _align_page(page: Sequence[Texts], cuts: Iterator[Sequence[Part]]) -> Iterator[Record]:
-    """The records that are in the port; cuts are the known parts of each text of the page, in order."""
+    """Yield the records that are in the port; cuts are the known parts of each text of the page, in order."""
     for kind, record_id, fields in page:
         aligned = [(name, source, translation, next(cuts)) for name, source, translation in fields]
         ported = tuple(
@@ -315,7 +315,7 @@ def _align_page(page: Sequence[Texts], cuts: Iterator[Sequence[Part]]) -> Iterat
 
 
 def _align(source: str, translation: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts where they make up the translation, else pairs of lines, else the two texts as one pair."""
+    """Return the parts where they make up the translation, else pairs of lines, else the two texts as one pair."""
     if parts and "".join([part.translation for part in parts]) == translation:
         return tuple(parts)
     lines, others = _LINE.findall(source), _LINE.findall(translation)

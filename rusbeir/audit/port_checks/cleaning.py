@@ -114,7 +114,7 @@ def _read_flags(flags: Sequence[str], report: dict[str, Any]) -> tuple[set[str],
 
 
 def _find_conditions(row: dict[str, Any], conditions: Sequence[Gate]) -> set[str]:
-    """The conditions that the scores of a segment meet; one without a score meets none."""
+    """Find the conditions that the scores of a segment meet; one without a score meets none."""
     scores = row.get("qe", {})
     return {
         gate.text
@@ -220,7 +220,7 @@ def _count(qrels: Qrels) -> int:
 
 
 def _text_of(dataset: Dataset, row: dict[str, Any]) -> str:
-    """The whole text that contains a repaired segment."""
+    """Return the whole text that contains a repaired segment."""
     if row["kind"] == "query":
         return dataset.queries[row["id"]]
     text: str = getattr(dataset.corpus[row["id"]], row["field"])

@@ -29,7 +29,7 @@ class Gate(NamedTuple):
 
 
 def parse_gates(text: str) -> list[Gate]:
-    """The conditions in a comma-separated list. Raises BadInput for a part that is not a condition.
+    """Parse the conditions in a comma-separated list. Raises BadInput for a part that is not a condition.
 
     >>> parse_gates("chrf>=55,flagged<=2%")[1].bound
     0.02
@@ -56,7 +56,7 @@ def refuse_unknown(gates: Sequence[Gate], known: Iterable[str]) -> None:
 
 
 def find_failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[str]:
-    """A line for each gate that does not hold. A gate whose figure was not measured does not hold."""
+    """Say for each gate that does not hold why. A gate whose figure was not measured does not hold."""
     lines = []
     for gate in gates:
         value = measured.get(gate.name)
@@ -79,7 +79,7 @@ def apply_gates(gates: Sequence[Gate], report: Mapping[str, Any]) -> dict[str, A
 def list_figures(
     flags: Iterable[str], *, translated_back: bool, compared: bool, qualities: Sequence[str] = ()
 ) -> list[str]:
-    """The names of the figures that a report will have, known before anything is measured."""
+    """List the names of the figures that a report will have, known before anything is measured."""
     names = ["flagged", *flags]
     if translated_back:
         names += ["chrf", "chrf++", "ndcg-kept"]
@@ -90,7 +90,7 @@ def list_figures(
 
 
 def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a report by the names that gates use: shares of flagged segments, and scores.
+    """Collect the figures of a report by the names that gates use: shares of flagged segments, and scores.
 
     These are "flagged" and the name of every check; "chrf" and "chrf++" (corpus scores of the documents),
     "chrf.queries", "chrf.segments", "mean.documents" and so on; "ndcg-kept", nDCG@10 of the back-translation divided

@@ -113,7 +113,7 @@ def measure(
 
 
 def _add_quality(tasks: Sequence[RecordTask], quality: Sequence[NamedQuality]) -> list[RecordTask]:
-    """The tasks with the scores of their segments."""
+    """Return the tasks with the scores of their segments."""
     scores = {name: source.add_to([task.record for task in tasks]) for name, source in quality}
     return [
         task._replace(quality={name: rows[n] for name, rows in scores.items()}) if scores else task
@@ -184,7 +184,7 @@ def _measure(task: RecordTask, flags: Sequence[Sequence[Flag]]) -> Measured:
 
 
 def _average(record: Record, scores: Sequence[float | None]) -> float | None:
-    """The mean over segments, each weighted by its length; None where no segment has a score."""
+    """Return the mean over segments, each weighted by its length; None where no segment has a score."""
     weighted = [
         (len(part.source), score) for part, score in zip(record.segments, scores, strict=True) if score is not None
     ]
@@ -216,7 +216,7 @@ def _join(parts: Iterable[Part], answers: Iterator[str]) -> str:
 
 
 def _segment_row(record: Record, name: tuple[str, int], part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
-    """The row of a segment; name is that of its field, and its number there, from 1."""
+    """Return the row of a segment; name is that of its field, and its number there, from 1."""
     return {
         "kind": record.kind,
         "id": record.record_id,
@@ -250,7 +250,7 @@ class RecordFile:
             yield batch
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """(source, translation) of each segment."""
+        """Yield (source, translation) of each segment."""
         for batch in self.batches():
             for record in batch:
                 for part in record.segments:

@@ -35,7 +35,7 @@ def clean_text(text: str, chars: int = MAX_SHOWN_CHARS) -> str:
 
 
 def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
-    """(how, words of before, words of after): "equal", "replace", "delete" or "insert".
+    """Find (how, words of before, words of after): "equal", "replace", "delete" or "insert".
 
     >>> find_differences("a red cat", "a cat")
     [('equal', 'a ', 'a '), ('delete', 'red ', ''), ('equal', 'cat', 'cat')]
@@ -50,7 +50,7 @@ def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
 
 @cache
 def template_environment() -> Any:
-    """The jinja2 environment of the pages, in which everything is escaped."""
+    """Return the jinja2 environment of the pages, in which everything is escaped."""
     environment = make_environment(Path(__file__).parent.parent / "templates", "The audit's pages", "audit")
     environment.filters["shown"] = clean_text
     environment.globals |= {"differences": find_differences, "flags_meaning": FLAGS_MEANING}

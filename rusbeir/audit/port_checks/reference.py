@@ -104,7 +104,7 @@ def _read_batches(port: AlignedPort, reference: Dataset) -> Iterator[PairBatch]:
 
 
 def _pair_texts(texts: Iterable[Texts], reference: Dataset) -> Iterator[tuple[str, str | None]]:
-    """Each text of the port as a line, with that of the reference; None where the reference does not have it."""
+    """Yield each text of the port as a line, with that of the reference; None where the reference does not have it."""
     for kind, record_id, fields in texts:
         translations = {name: translation for name, _, translation in fields if translation is not None}
         if translations:

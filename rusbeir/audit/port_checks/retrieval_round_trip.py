@@ -162,7 +162,7 @@ def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
 
 
 def narrow_to_split(port: AlignedPort) -> AlignedPort:
-    """The port and its source with the queries and judgements of the split on which retrieval is measured."""
+    """Return the port and its source with the queries and judgements of the split on which retrieval is measured."""
     qrels = port.splits[port.split]
     known = {query_id: grades for query_id in qrels if (grades := port.source.qrels.get(query_id)) is not None}
     return replace(
@@ -173,7 +173,7 @@ def narrow_to_split(port: AlignedPort) -> AlignedPort:
 
 
 def _search(dataset: Dataset, progress: Progress) -> tuple[dict[str, Any], dict[str, float]]:
-    """The mean measure and the signature of BM25 on a dataset, and the measure of each query."""
+    """Return the mean measure and the signature of BM25 on a dataset, and the measure of each query."""
     language, suffixes = dataset.card.language, dataset.card.self_suffixes
     try:
         system = resolve(SYSTEM, language=language, self_suffixes=suffixes)

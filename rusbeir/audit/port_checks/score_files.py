@@ -146,7 +146,7 @@ def score_lines(
 
 
 def _count_lines(paths: Sequence[Path]) -> int:
-    """The number of lines of each of the files. Raises BadInput where they differ."""
+    """Count the lines of each of the files. Raises BadInput where they differ."""
     counts = {path: sum(1 for _ in read_lines(path)) for path in paths}
     n_lines = counts[paths[0]]
     for path, n in counts.items():

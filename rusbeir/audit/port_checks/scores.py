@@ -44,7 +44,7 @@ def count_chrf(hypotheses: Sequence[str], references: Sequence[str], *, words: b
 
 
 def chrf(counts: Ints) -> NDArray[np.float64]:
-    """The score of each row of counts: chrF for 18 columns, chrF++ for 24.
+    """Return the score of each row of counts: chrF for 18 columns, chrF++ for 24.
 
     >>> round(float(chrf(count_chrf(["The cat sat."], ["A cat sat."]))[0]), 2)
     74.06
@@ -68,7 +68,7 @@ def score_corpus(counts: Ints) -> dict[str, float]:
 
 
 def count_metric(name: str, hypotheses: Sequence[str], references: Sequence[str], language: str) -> list[float]:
-    """The statistics of BLEU or TER, summed over the pairs. language (BCP 47) chooses the tokenizer of BLEU."""
+    """Count the statistics of BLEU or TER, summed over the pairs. language (BCP 47) chooses the tokenizer of BLEU."""
     # A private method, since the public ones return no statistics that could be summed across processes.
     rows = _metric(name, language)._extract_corpus_statistics(hypotheses, [references])
     return [sum(column) for column in zip(*rows, strict=True)]
@@ -89,7 +89,7 @@ class Compared(NamedTuple):
 
 
 def compare(hypotheses: Sequence[str], references: Sequence[str], language: str, *, ter: bool = True) -> Compared:
-    """The statistics of all scores; of TER only where asked for. language (BCP 47) is that of both sides."""
+    """Return the statistics of all scores; of TER only where asked for. language (BCP 47) is that of both sides."""
     ngrams = count_chrf(hypotheses, references, words=True)
     names = ("BLEU", "TER") if ter else ("BLEU",)
     counts = {name: np.array(count_metric(name, hypotheses, references, language)) for name in names}
@@ -103,7 +103,7 @@ def add_counts(totals: dict[str, NDArray[Any]], counts: Mapping[str, NDArray[Any
 
 
 def score_compared(counts: Mapping[str, NDArray[Any]], language: str) -> dict[str, float]:
-    """Those of BLEU, chrF, chrF++ and TER that were counted, from the statistics summed over a corpus."""
+    """Return those of BLEU, chrF, chrF++ and TER that were counted, from the statistics summed over a corpus."""
     figures = {name: score_metric(name, counts[name].tolist(), language) for name in ("BLEU", "TER") if name in counts}
     figures |= score_corpus(counts["chrF"])
     return {name: figures[name] for name in NAMES if name in figures}
@@ -137,7 +137,7 @@ def _count_words(texts: Sequence[str]) -> Ints:
 
 
 def _split(text: str) -> list[str]:
-    """The words; one punctuation mark at the end of a word, else at its beginning, is a word by itself."""
+    """Split the words; one punctuation mark at the end of a word, else at its beginning, is a word by itself."""
     words = []
     for word in text.split():
         if len(word) == 1:
@@ -152,7 +152,7 @@ def _split(text: str) -> list[str]:
 
 
 def _add_sizes(both: Ints, lengths: Ints, orders: int) -> Ints:
-    """The counts in the order of sacrebleu, which sets the hypothesis to 0 where the reference has no n-gram."""
+    """Return the counts in the order of sacrebleu, which sets the hypothesis to 0 where the reference has no n-gram."""
     n = len(lengths) // 2
     sizes = np.maximum(lengths[:, None] - np.arange(orders), 0)
     hypothesis, reference = sizes[:n], sizes[n:]
@@ -163,7 +163,7 @@ def _add_sizes(both: Ints, lengths: Ints, orders: int) -> Ints:
 def _means(
     both: NDArray[np.float64], whole: NDArray[np.float64], known: NDArray[np.bool_], orders: Ints
 ) -> NDArray[np.float64]:
-    """The mean of both / whole over the orders that count, added one by one as in sacrebleu."""
+    """Return the mean of both / whole over the orders that count, added one by one as in sacrebleu."""
     shares = np.divide(both, whole, out=np.zeros_like(both), where=known)
     total = np.zeros(len(shares))
     for column in shares.T:

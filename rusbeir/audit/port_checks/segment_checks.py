@@ -33,7 +33,7 @@ class Finder(Protocol):
     """Finds the flags of one check. Sent to worker processes: picklable, and a model is loaded when first used."""
 
     def __call__(self, segments: Sequence[CheckedSegment], /) -> Sequence[Flag | None]:
-        """A Flag or None for each segment of a batch."""
+        """Return a Flag or None for each segment of a batch."""
         ...
 
 
@@ -53,7 +53,7 @@ class AuditCheck(Protocol):
     """One check of the audit."""
 
     def prepare(self, texts: CheckedTexts) -> Finder | None:
-        """The finder of this check's flags in these texts; None where it cannot be applied to them.
+        """Return the finder of this check's flags in these texts; None where it cannot be applied to them.
 
         Here a check learns what it needs of the whole dataset, such as which lengths are usual.
         """
@@ -81,7 +81,7 @@ class SegmentCheck:
 
 
 def find_missing(segment: Segment) -> Flag | None:
-    """A Flag where the answer has no letter and no digit, though the source has; or nothing but white space."""
+    """Return a Flag where the answer has no letter and no digit, though the source has; or nothing but white space."""
     return find_empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
 
 
@@ -112,7 +112,7 @@ class LengthFinder:
         return [self.find(checked.segment.source, checked.segment.answer) for checked in segments]
 
     def find(self, source: str, translation: str) -> Flag | None:
-        """A Flag where the length of the translation is outside the bounds."""
+        """Return a Flag where the length of the translation is outside the bounds."""
         if self.bounds is None or len(source) < MIN_CHARS or not translation.strip():
             return None
         low, high, ratio = self.bounds.low, self.bounds.high, len(translation) / len(source)
@@ -134,7 +134,7 @@ MIN_SEGMENTS = 20
 
 
 def usual_lengths(pairs: Iterable[tuple[str, str]]) -> Bounds | None:
-    """The bounds of (source, translation) pairs by PosIR's rule; None for fewer than MIN_SEGMENTS that count."""
+    """Return the bounds of (source, translation) pairs by PosIR's rule; None for fewer than MIN_SEGMENTS that count."""
     ratios = array("f", (len(t) / len(s) for s, t in pairs if len(s) >= MIN_CHARS and t.strip()))
     if len(ratios) < MIN_SEGMENTS:
         return None
@@ -210,13 +210,13 @@ FLAGS_MEANING = (
 
 
 def prepare_checks(texts: CheckedTexts, table: Mapping[str, AuditCheck] = CHECKS) -> dict[str, Finder]:
-    """The finders of the checks that can be applied to the texts, by the names of their flags."""
+    """Return the finders of the checks that can be applied to the texts, by the names of their flags."""
     finders = {name: check.prepare(texts) for name, check in table.items()}
     return {name: finder for name, finder in finders.items() if finder is not None}
 
 
 def find_flags(finders: Mapping[str, Finder], segments: Sequence[CheckedSegment]) -> list[list[Flag]]:
-    """The flags of each segment, in the order of the finders."""
+    """Find the flags of each segment, in the order of the finders."""
     flags: list[list[Flag]] = [[] for _ in segments]
     left: Sequence[int] = range(len(segments))
     for name, find in finders.items():

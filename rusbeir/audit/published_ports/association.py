@@ -57,7 +57,7 @@ class Vocabulary:
         return cls(terms=terms[known], frequencies=frequencies, marks=marks, mark_frequencies=n_marks / total)
 
     def find_terms(self, text: Features) -> Rows:
-        """The rows of the text's terms in this vocabulary; terms that are not in it are left out."""
+        """Find the rows of the text's terms in this vocabulary; terms that are not in it are left out."""
         rows, known = find_rows(self.terms, text.terms)
         return rows[known]
 
@@ -70,7 +70,7 @@ class Vocabulary:
 
 
 def find_rows(ordered: Ids, values: Ids) -> tuple[Rows, NDArray[np.bool_]]:
-    """The row of each value in an ordered array, and whether it is there."""
+    """Find the row of each value in an ordered array, and whether it is there."""
     if not len(ordered):
         return np.zeros(len(values), dtype=np.intp), np.zeros(len(values), dtype=np.bool_)
     rows = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -190,7 +190,7 @@ class Association:
         return total, expected
 
     def columns(self, source: Features) -> tuple[Rows, float]:
-        """The columns of a source's features, as in `gains`, and its evidence if none of them is matched."""
+        """Return the columns of a source's features, as in `gains`, and its evidence if none of them is matched."""
         vocabulary = self.vocabularies[0]
         rows = vocabulary.find_terms(source)
         marks, known = find_rows(vocabulary.marks, source.mark_hashes)
@@ -199,7 +199,7 @@ class Association:
         return np.concatenate([rows, len(vocabulary.terms) + marks[known]]), float(missed)
 
     def gains(self, translation: Features, fold: int) -> tuple[Rows, Floats]:
-        """The columns of what a translation matches in a source, and the nats that each of them gives."""
+        """Return the columns of what a translation matches in a source, and the nats that each of them gives."""
         vocabulary, direction = self.vocabularies[0], self.directions[fold][0]
         there = np.zeros(len(self.vocabularies[1].terms) + 1, dtype=np.bool_)
         there[self.vocabularies[1].find_terms(translation)] = True
@@ -217,13 +217,13 @@ class Association:
 
 
 def _count_terms(vocabulary: Vocabulary, texts: Sequence[Features]) -> Any:
-    """A sparse matrix, float32 [texts, terms], of what occurs in each text."""
+    """Count what occurs in each text, as a sparse matrix, float32 [texts, terms]."""
     rows = [vocabulary.find_terms(text) for text in texts]
     return make_matrix(rows, [np.ones(len(row)) for row in rows], len(vocabulary.terms))
 
 
 def make_matrix(rows: Sequence[Rows], values: Sequence[Floats], n_columns: int) -> Any:
-    """A sparse matrix, float32 [rows, n_columns], of the columns and values of each row."""
+    """Make a sparse matrix, float32 [rows, n_columns], of the columns and values of each row."""
     ends = np.cumsum([0, *map(len, rows)])
     cells = np.concatenate(values).astype(np.float32), np.concatenate(rows), ends
     return sparse.csr_matrix(cells, shape=(len(rows), n_columns))

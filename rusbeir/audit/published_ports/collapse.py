@@ -92,6 +92,6 @@ def _of_kind(records: RecordFile, kind: str) -> Iterator[Record]:
 
 
 def _hash_texts(texts: Iterator[str]) -> int:
-    """A hash of the letters, digits and symbols of the texts; 0 where there are none."""
+    """Return a hash of the letters, digits and symbols of the texts; 0 where there are none."""
     plain = "\n".join([_NOT_COMPARED.sub("", text.casefold()) for text in texts])
     return hash_id(plain) if plain.strip() else 0

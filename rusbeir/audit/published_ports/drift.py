@@ -112,7 +112,7 @@ def _read_units(
 
 
 def _read_fields(records: RecordFile, skipped: Collection[Key]) -> Iterator[tuple[str, str, str, str]]:
-    """(field, id, source, translation) where both sides have a text."""
+    """Read (field, id, source, translation) where both sides have a text."""
     for batch in records.batches():
         for record in batch:
             if (record.kind, record.record_id) in skipped:
@@ -169,7 +169,7 @@ class _Search:
         )
 
     def run(self) -> list[tuple[int, int | None, float]]:
-        """(number, number of the source that it translates or None, by how many nats it fits that better)."""
+        """Return (number, number of the source that it translates or None, by how many nats it fits that better)."""
         low = np.flatnonzero(self.fits < SUSPECT * self.expected)
         suspects = low[np.argsort(self.fits[low], kind="stable")[:MAX_SUSPECTS]]
         fits: Fits = {}
@@ -191,7 +191,7 @@ class _Search:
         ]
 
     def _fit(self, source: Unit, target: Unit) -> float:
-        """The evidence that the translation of one unit is that of the other's source; lengths count as well."""
+        """Return the evidence that the translation of one unit is that of the other's source; lengths count as well."""
         fit, _ = self.association.fit(source.source, target.translation, target.fold)
         median, spread = self.usual
         deviation = (_log_ratio((source.chars[0], target.chars[1])) - median) / spread
@@ -263,7 +263,7 @@ def find_moves(fits: Fits) -> dict[int, int | None]:
 
 
 def _log_ratio(chars: tuple[int, int]) -> float:
-    """The log ratio of two lengths, translation to source, damped for short texts."""
+    """Return the log ratio of two lengths, translation to source, damped for short texts."""
     return math.log((chars[1] + _DAMPING) / (chars[0] + _DAMPING))
 
 

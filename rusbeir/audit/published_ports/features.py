@@ -65,7 +65,7 @@ class Features(NamedTuple):
 
 
 def find_features(text: str, analyzer: Analyzer) -> Features:
-    """The features of a text."""
+    """Find the features of a text."""
     kinds: dict[int, int] = {}
     for match in _MARK.finditer(text):
         word = match[0]
@@ -81,7 +81,7 @@ def find_features(text: str, analyzer: Analyzer) -> Features:
 
 
 def _find_terms(text: str, analyzer: Analyzer) -> list[str]:
-    """The terms of a text; of a short one its stop words, too, as questions differ by "who" and "when"."""
+    """Find the terms of a text; of a short one its stop words, too, as questions differ by "who" and "when"."""
     if len(text) > _SHORT_CHARS:
         return analyzer.analyze(text)
     return [term for token in analyzer.explain(text) for term in token.term.split() or [token.lemma]]
@@ -89,7 +89,7 @@ def _find_terms(text: str, analyzer: Analyzer) -> list[str]:
 
 @lru_cache(maxsize=100_000)
 def find_skeleton(word: str) -> str:
-    """The first consonants of a word in lower case, in Latin letters; of other scripts its first characters.
+    """Find the first consonants of a word in lower case, in Latin letters; of other scripts its first characters.
 
     >>> find_skeleton("panthers"), find_skeleton("пантерс")
     ('pntr', 'pntr')
@@ -103,7 +103,7 @@ def find_skeleton(word: str) -> str:
 
 
 def hash_text(text: str) -> int:
-    """A hash of 29 bits."""
+    """Return a hash of 29 bits."""
     return zlib.crc32(text.encode("utf-8", "surrogatepass")) & int(HASH)
 
 

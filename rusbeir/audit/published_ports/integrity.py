@@ -124,7 +124,7 @@ def _contains(ordered: Hashes, doc_id: str) -> bool:
 
 
 def _ids_at(corpus: Corpus, rows: NDArray[np.intp]) -> list[str]:
-    """The ids of the first of these rows, which are in order."""
+    """Return the ids of the first of these rows, which are in order."""
     chosen = set(rows[:SHOWN].tolist())
     if not chosen:
         return []
@@ -164,7 +164,7 @@ def measure_lengths(records: RecordFile) -> dict[str, Any]:
 
 
 def _pairs(records: RecordFile, name: str) -> Iterator[tuple[str, str, str]]:
-    """(id, source, translation) of a field, where both sides have a text."""
+    """Yield (id, source, translation) of a field, where both sides have a text."""
     for batch in records.batches():
         for record in batch:
             for field in record.fields:

@@ -125,7 +125,7 @@ _LEVELS = {"document": "documents", "query": "queries"}
 
 
 def summarize(integrity: Mapping[str, Any]) -> list[str]:
-    """Sentences that say what was found, and the remedy."""
+    """Return sentences that say what was found, and the remedy."""
     lines = []
     dropped, twins, missing = integrity["dropped"], integrity["twins"], integrity["judgements"]["missing"]
     if dropped["kept"] < dropped["source"]:
@@ -216,7 +216,7 @@ def _holds_audit(folder: Path) -> bool:
 
 
 def _load(name_or_path: str | Path, language: str | None, parameter: str, progress: Progress) -> LoadedSplits:
-    """The dataset with all its splits and queries; parameter names the language of a path without a card."""
+    """Load the dataset with all its splits and queries; parameter names the language of a path without a card."""
     path, _ = split_view(str(name_or_path))
     registered = isinstance(name_or_path, str) and find_entry(name_or_path) is not None
     if path is not None and not registered and language is None and not read_card(path).get("language"):
@@ -228,7 +228,7 @@ def _load(name_or_path: str | Path, language: str | None, parameter: str, progre
 
 
 def _take_splits(loaded: LoadedSplits, names: Sequence[str], also: Collection[str]) -> Dataset:
-    """The dataset with the judgements of these splits, and the queries that they judge or that are in also."""
+    """Take the dataset with the judgements of these splits, and the queries that they judge or that are in also."""
     qrels: dict[str, Mapping[str, int]] = {}
     for name in names:
         for query_id, grades in loaded.qrels[name].items():

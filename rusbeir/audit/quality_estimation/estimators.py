@@ -35,7 +35,7 @@ class Estimator(Protocol):
         ...
 
     def estimate(self, pairs: Pairs) -> Estimate:
-        """One score for each pair, higher for a better translation; None where it has none."""
+        """Estimate one score for each pair, higher for a better translation; None where it has none."""
         ...
 
 
@@ -56,7 +56,7 @@ class SegmentQuality(Protocol):
         ...
 
     def add_to(self, records: Sequence[Record]) -> list[list[float | None]]:
-        """The scores of the segments of each record. Called once with all records, in their order."""
+        """Return the scores of the segments of each record. Called once with all records, in their order."""
         ...
 
 
@@ -113,7 +113,7 @@ def estimate_all(
 
 
 def check_estimate(scores: object, n: int, name: str) -> list[float | None]:
-    """The scores as floats. Raises BackendError where they are not n numbers, or None."""
+    """Return the scores as floats. Raises BackendError where they are not n numbers, or None."""
     if isinstance(scores, str | bytes) or not isinstance(scores, Sequence) or len(scores) != n:
         shown = shorten(repr(scores))
         raise BackendError(f"{name} must give a list of {n} scores for {n} pairs; it gave {shown}.")

@@ -98,7 +98,7 @@ class RunningProgram:
         self.signature = "".join(signature.split())
 
     def estimate(self, pairs: Pairs) -> Estimate:
-        """The scores that the program gives."""
+        """Estimate the scores that the program gives."""
         answer: Any = self._ask(pairs)
         return answer if isinstance(answer, list) else [answer]
 
@@ -129,5 +129,5 @@ class RunningProgram:
 
 
 def make_worker(script: str, python: str, *arguments: str) -> Program:
-    """One of rusbeir's workers, run by the Python of the environment in which the model's package is."""
+    """Make one of rusbeir's workers, run by the Python of the environment in which the model's package is."""
     return Program((python, str(_WORKERS / script), *arguments))

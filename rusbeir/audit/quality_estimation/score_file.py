@@ -45,7 +45,7 @@ class ScoreFile:
         return cls(path=path, scores=scores, named=read.named, signature=f"file:{path.name}@{content[:12]}")
 
     def add_to(self, records: Sequence[Record]) -> list[list[float | None]]:
-        """The scores of the segments of each record, in the order of the port."""
+        """Return the scores of the segments of each record, in the order of the port."""
         return [[*self._score(record)] for record in records]
 
     def _score(self, record: Record) -> Iterator[float | None]:
@@ -54,7 +54,7 @@ class ScoreFile:
             yield self._find(record, field_name, number) if self.named else self.scores.get(str(self._n))
 
     def _find(self, record: Record, field_name: str, number: int) -> float | None:
-        """The score of a segment, of its field, or of its text."""
+        """Find the score of a segment, of its field, or of its text."""
         whole = f"{record.kind}/{record.record_id}"
         for name in (f"{whole}/{field_name}/{number}", f"{whole}/{field_name}", whole, record.record_id):
             if name in self.scores:

@@ -149,7 +149,7 @@ def _parse(text: str) -> QualitySource:
 
 
 def _make_model(name: str, text: str) -> Program:
-    """The worker of a known model. Raises BadInput for an option that it does not have."""
+    """Make the worker of a known model. Raises BadInput for an option that it does not have."""
     model = MODELS[name]
     options = {**model.options, "python": os.environ.get(INTERPRETER) or sys.executable}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -164,7 +164,7 @@ def _make_model(name: str, text: str) -> Program:
 
 
 def _clean(name: str) -> str:
-    """The name as gates can use it."""
+    """Return the name as gates can use it."""
     return _NOT_IN_NAME.sub("-", name.lower()).strip("-.") or "qe"
 
 

@@ -151,7 +151,7 @@ def attribute(
 
 
 def _choose_most(gains: Gains, share: float) -> list[str]:
-    """The texts that give most, as many as together give back the share; none where that is not positive.
+    """Choose the texts that give most, as many as together give back the share; none where that is not positive.
 
     The others are left out: for each text that loses a little by chance, another one wins.
     """
@@ -217,7 +217,7 @@ def _estimate_documents(
 def _repair_hits(
     hits: Mapping[str, float], others: Mapping[str, float], grades: Mapping[str, int], measure: str
 ) -> list[tuple[str, dict[str, float]]]:
-    """(doc_id, hits with its score repaired), for each document of which that can help.
+    """Return (doc_id, hits with its score repaired), for each document of which that can help.
 
     These are relevant documents that rise, and others at the top that fall.
     """

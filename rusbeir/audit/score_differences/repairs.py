@@ -151,7 +151,7 @@ def attribute_port(
 
 
 def open_sides(original: str, port: str, progress: Progress = silent) -> Sides:
-    """An original and its port, reduced to what both have. Raises BadInput where that is nothing."""
+    """Open an original and its port, reduced to what both have. Raises BadInput where that is nothing."""
     if Path(port).is_dir():
         aligned = open_port(port, source=original, progress=progress)
     else:
@@ -206,7 +206,7 @@ class _Text(NamedTuple):
         return [(name, number) for name, sources in self.sources.items() for number in range(1, len(sources) + 1)]
 
     def repair(self, field: str, number: int) -> dict[str, str]:
-        """field -> text, with that segment as it is in the original; number 0 repairs none."""
+        """Return field -> text, with that segment as it is in the original; number 0 repairs none."""
         texts = {}
         for name, parts in self.fields.items():
             numbers = iter(range(1, len(parts) + 1))
@@ -283,7 +283,7 @@ def _take(dataset: Dataset, other: Iterable[Doc]) -> Corpus:
 
 
 def _read_backs(port: AlignedPort, keys: set[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-    """The back-translations of the segments of these records, in order."""
+    """Read the back-translations of the segments of these records, in order."""
     backs: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
     again = f"Run `{port.write_audit_command('check', '--back-translator', 'NAME')}` again."
     for row in read_jsonl(port.folder / QA / SEGMENTS, _BACK_SHAPE, again):

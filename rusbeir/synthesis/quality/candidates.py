@@ -47,7 +47,7 @@ class Pool:
     def open(
         cls, dataset: Dataset, retriever: str, rankers: Sequence[str], *, engine: str = "auto", depth: int = DEPTH
     ) -> Pool:
-        """The pool of systems that can run. Raises UnknownName, BadInput and MissingExtra as systems do.
+        """Open the pool of systems that can run. Raises UnknownName, BadInput and MissingExtra as systems do.
 
         A ranker that searches by itself ranks the candidates by its own hits; `rerank(MODEL)` reranks the retriever's.
         """
@@ -63,7 +63,7 @@ class Pool:
         return cls(dataset=dataset, retriever=source, rankers=dict(zip(rankers, others, strict=True)), depth=depth)
 
     def search(self, queries: Queries, settings: RunSettings) -> Iterator[tuple[Queries, Run, dict[str, Run]]]:
-        """The queries a page at a time, with the retriever's run and those of the rankers."""
+        """Yield the queries a page at a time, with the retriever's run and those of the rankers."""
         corpus, fingerprint = self.dataset.corpus, self.dataset.fingerprint
         ready = [
             system.prepare(corpus, fingerprint, settings).retriever
@@ -100,7 +100,7 @@ def find_candidates(
 def vote(
     rankings: Mapping[str, Sequence[str]], thresholds: Mapping[str, int]
 ) -> Iterator[tuple[str, dict[str, int | None], int]]:
-    """The documents that more than half of the rankings have at or above their thresholds, with their ranks.
+    """Yield the documents that more than half of the rankings have at or above their thresholds, with their ranks.
 
     >>> list(vote({"a": ["d1", "d2"], "b": ["d2", "d1"], "c": ["d1"]}, {"d1": 1, "d2": 1}))
     [('d1', {'a': 1, 'b': 2, 'c': 1}, 1)]
@@ -124,7 +124,7 @@ def bound_candidates(n_rankers: int, n_negatives: int, threshold: int, negative_
 
 
 def _complete(ranker: Spec, retriever: Spec, depth: int) -> Spec:
-    """A ranker that only reranks, behind the retriever."""
+    """Return a ranker that only reranks, behind the retriever."""
     stage, *rest = ranker.stages
     if stage.name not in RERANKERS:
         return ranker
@@ -134,7 +134,7 @@ def _complete(ranker: Spec, retriever: Spec, depth: int) -> Spec:
 
 
 def rank_hits(hits: Mapping[str, float], documents: Collection[str]) -> list[str]:
-    """The hits that are among the documents, best first; equal scores keep the order of the hits.
+    """Return the hits that are among the documents, best first; equal scores keep the order of the hits.
 
     >>> rank_hits({"d1": 1.0, "d2": 2.0, "d3": 1.0}, ["d3", "d1"])
     ['d1', 'd3']

@@ -61,7 +61,7 @@ class Decision:
         return digest(self.step, self.query_id, self.doc_id, chars=12)
 
     def to_dict(self) -> dict[str, Any]:
-        """A line of decisions.jsonl."""
+        """Return a line of decisions.jsonl."""
         return {"id": self.id, **asdict(self)}
 
 
@@ -78,7 +78,7 @@ def read_decisions(out: str | Path) -> list[dict[str, Any]]:
 
 
 def read_undone(out: Path, more: Sequence[str]) -> frozenset[str]:
-    """The ids of the decisions that are undone, with more.
+    """Read the ids of the decisions that are undone, with more.
 
     Raises UnknownName for one of those that is not among the folder's decisions, and BadInput for one that changed
     nothing.
@@ -98,7 +98,7 @@ def read_undone(out: Path, more: Sequence[str]) -> frozenset[str]:
 
 
 def mark_undone(decisions: Iterable[Decision], undone: frozenset[str]) -> list[Decision]:
-    """The decisions, those with the ids as undone."""
+    """Return the decisions, those with the ids as undone."""
     return [replace(decision, undone=True) if decision.id in undone else decision for decision in decisions]
 
 
@@ -111,7 +111,7 @@ class Outcome(NamedTuple):
 
 
 def apply_decisions(qrels: Qrels, decisions: Iterable[Decision], grade: int | None) -> Outcome:
-    """The judgements after the decisions that are not undone; a query without a relevant document goes.
+    """Return the judgements after the decisions that are not undone; a query without a relevant document goes.
 
     grade is that of judgements that are added; None takes the label.
     """
@@ -158,5 +158,5 @@ def count_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def decision_lines(decisions: Iterable[Decision]) -> Iterable[bytes]:
-    """The lines of decisions.jsonl."""
+    """Return the lines of decisions.jsonl."""
     return (orjson.dumps(decision.to_dict()) + b"\n" for decision in decisions)

@@ -69,7 +69,7 @@ class Labelling:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts, for JSON."""
+        """Return the counts, for JSON."""
         return {
             "labels": len(self.labels),
             "asked": self.asked,
@@ -92,7 +92,7 @@ class Labeller:
     """(query id, document id) -> what make_payload gives."""
 
     def label(self, pairs: Sequence[Pair]) -> Labelling:
-        """The labels of the pairs; only what was never answered is asked.
+        """Return the labels of the pairs; only what was never answered is asked.
 
         Raises BackendError where the endpoint or the budget stopped the work or left pairs without an answer.
         """
@@ -116,7 +116,7 @@ class Labeller:
 
 
 def sign_labels(llm: str, seed: int) -> str:
-    """The signature of a labeller."""
+    """Return the signature of a labeller."""
     return f"label|model:{llm}|prompts:{digest_prompts(RELEVANCE_PROMPTS)}|seed:{seed}"
 
 
@@ -126,7 +126,7 @@ def make_payload(query: str, document: Doc) -> str:
 
 
 def read_label(answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The label and the reason in an answer; None where the label is not an integer from 0 to 3.
+    """Read the label and the reason in an answer; None where the label is not an integer from 0 to 3.
 
     >>> read_label({"label": 2, "reason": "It names the year."})["label"], read_label({"label": 4, "reason": ""})
     (2, None)
@@ -139,7 +139,7 @@ def read_label(answer: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def make_question(language: str) -> Question:
-    """The question how well a document answers a query, both in that language (BCP 47)."""
+    """Make the question how well a document answers a query, both in that language (BCP 47)."""
     table = read_prompts(RELEVANCE_PROMPTS)[find_prompt_language(RELEVANCE_PROMPTS, language)]
     scale = "\n".join(f"{label}: {meaning}" for label, meaning in zip(SCALE, table["scale"], strict=True))
     system = table["system"].format(language=english_name(language), scale=scale)

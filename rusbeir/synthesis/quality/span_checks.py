@@ -21,7 +21,7 @@ class Scorer:
 
     @classmethod
     def open(cls, name: str, language: str, settings: RunSettings) -> Scorer:
-        """The reranker that a spec such as rerank(bge-reranker-v2-m3) names. Raises BadInput for anything else."""
+        """Open the reranker that a spec such as rerank(bge-reranker-v2-m3) names. Raises BadInput for anything else."""
         system = resolve(Spec((*parse("bm25").stages, *parse(name).stages)), language=language)
         if not isinstance(system, RerankSystem) or not len(parse(name).stages) == 1:
             raise BadInput(f"{name} is not a reranker; write one alone, such as 'rerank(bge-reranker-v2-m3)'.")
@@ -33,12 +33,12 @@ class Scorer:
         )
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score per text; those in the cache are not computed again."""
+        """Return one score per text; those in the cache are not computed again."""
         return self.cache.score(self.reranker, query, texts, self.name).scores
 
 
 def open_scorers(parameter: str, names: Sequence[str], language: str, settings: RunSettings) -> list[Scorer]:
-    """The rerankers of those names; the parameter is the one that names them."""
+    """Open the rerankers of those names; the parameter is the one that names them."""
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise BadInput(f"{option(parameter, repeated)} is given twice.")
     return [Scorer.open(name, language, settings) for name in names]

@@ -71,7 +71,7 @@ class Control:
     """What each step took."""
 
     def run(self, labeller: Labeller) -> None:
-        """All steps. Systems that cannot run are found before anything is asked."""
+        """Return all steps. Systems that cannot run are found before anything is asked."""
         rules, language = self.rules, self.dataset.card.language
         pool = candidates.Pool.open(
             self.dataset, rules.retriever, rules.rankers, engine=rules.engine, depth=rules.depth
@@ -109,7 +109,7 @@ class Control:
         return list_positives(self.dataset)
 
     def queries_left(self) -> Queries:
-        """Those that no decision so far has dropped."""
+        """Return those that no decision so far has dropped."""
         left = apply_decisions(self.dataset.qrels, self.decisions, 1).qrels
         return {query_id: text for query_id, text in self.dataset.queries.items() if query_id in left}
 
@@ -128,7 +128,7 @@ class Control:
             yield decision
 
     def check_spans(self, scorers: Sequence[span_checks.Scorer]) -> Iterator[Decision]:
-        """Queries whose document some reranker scores no higher with the span than without it go."""
+        """Drop queries whose document some reranker scores no higher with the span than without it."""
         left = self.queries_left()
         rows = [row for query_id, row in self.generated.items() if row["span"] and query_id in left]
         for n, row in enumerate(rows, 1):
@@ -165,7 +165,7 @@ class Control:
                     )
 
     def find_candidates(self, pool: candidates.Pool) -> list[candidates.Candidate]:
-        """Those that are neither judged positive nor were labelled or removed by an earlier step."""
+        """Find the documents that are neither judged positive nor were labelled or removed by an earlier step."""
         settled = {(decision.query_id, decision.doc_id) for decision in self.decisions} | set(self.positives)
         gone = {decision.doc_id for decision in self.decisions if decision.action == "drop-query-and-document"}
         hits = candidates.find_candidates(
@@ -211,7 +211,7 @@ class Control:
 
 
 def list_positives(dataset: Dataset) -> list[Pair]:
-    """The pairs that are judged relevant, in the order of the queries, without documents that the corpus lacks."""
+    """List the pairs that are judged relevant, in the order of the queries, without documents that the corpus lacks."""
     pairs = []
     for query_id in dataset.queries:
         for doc_id, grade in dataset.qrels[query_id].items():

@@ -49,7 +49,7 @@ class Attributes:
         return hashlib.blake2b(data, digest_size=4).hexdigest()
 
     def draw(self, seed: int, doc_id: str, number: int) -> dict[str, str]:
-        """attribute -> value of the number-th query of a document, the same in whatever order queries are made."""
+        """Draw attribute -> value of the number-th query of a document, the same in whatever order queries are made."""
         return {
             name: draw_one(list(shares), list(shares.values()), seed, doc_id, number, name)
             for name, shares in self.shares.items()
@@ -57,7 +57,7 @@ class Attributes:
 
 
 def draw_one(values: Sequence[T], shares: Sequence[float] | None, seed: int, *key: object) -> T:
-    """One of the values, by the seed and the key; shares None draws each as often.
+    """Draw one of the values, by the seed and the key; shares None draws each as often.
 
     >>> draw_one(["a", "b"], [1, 0], 0, "d1")
     'a'
@@ -74,7 +74,7 @@ def draw_one(values: Sequence[T], shares: Sequence[float] | None, seed: int, *ke
 
 
 def read_length(name: str) -> tuple[int, int | None]:
-    """(fewest, most) words of a length; no most where it has no upper end.
+    """Read (fewest, most) words of a length; no most where it has no upper end.
 
     >>> read_length("1-9"), read_length("20-")
     ((1, 9), (20, None))

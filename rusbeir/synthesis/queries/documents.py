@@ -32,7 +32,7 @@ class Source:
 
 
 def open_source(source: str | Path | Dataset, kind: str, *, language: str | None, progress: Progress) -> Source:
-    """The documents of a dataset, of a folder with a corpus.jsonl alone, or of a .jsonl file.
+    """Open the documents of a dataset, of a folder with a corpus.jsonl alone, or of a .jsonl file.
 
     Raises what `load` raises, and BadInput without a language.
     """

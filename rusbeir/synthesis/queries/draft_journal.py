@@ -26,7 +26,7 @@ class Drafts:
         return STEPS[self.order.kind]
 
     def open_tasks(self, step: str) -> Iterator[Task]:
-        """The tasks of a step that are neither done nor failed, each once; all are in the journal then."""
+        """Open the tasks of a step that are neither done nor failed, each once; all are in the journal then."""
         queue = TaskQueue(self.journal, step, self.worker)
         seen: set[bytes] = set()
         for page in self.pages(step):
@@ -42,7 +42,7 @@ class Drafts:
             yield from (task for key, task in tasks.items() if key not in settled)
 
     def pages(self, until: str | None = None) -> Iterator[list[Draft]]:
-        """The drafts in lists, with what was made of them at the steps before `until`; None takes all steps."""
+        """Yield the drafts in lists, with what was made of them at the steps before `until`; None takes all steps."""
         steps = self.steps[: self.steps.index(until)] if until else self.steps
         for page in batched(self.order.begin(), PAGE_DRAFTS):
             for step in steps:

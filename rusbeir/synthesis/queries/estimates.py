@@ -116,7 +116,7 @@ def refuse_small_budget(order: Order, asker: Asker) -> None:
 
 
 def _payloads(order: Order, draft: Draft) -> Iterator[tuple[str, str]]:
-    """(step, payload) of a draft whose answers are all of a usual length."""
+    """Yield (step, payload) of a draft whose answers are all of a usual length."""
     # Two queries of a document have different ones.
     sentence = f"{'x' * _SENTENCE_CHARS}{draft.number}"
     typical: dict[str, Any] = {
@@ -134,7 +134,7 @@ def _payloads(order: Order, draft: Draft) -> Iterator[tuple[str, str]]:
 
 
 def _guess_answer(writer: Writer, draft: Draft, step: str) -> int:
-    """The characters of a usual answer."""
+    """Return the characters of a usual answer."""
     if step != "negatives":
         return _ANSWER_CHARS[step]
     words = min(count_words(writer.corpus[draft.doc_id].text), NEGATIVE_WORDS)

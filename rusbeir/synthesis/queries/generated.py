@@ -17,7 +17,7 @@ _ROW = {
 
 
 def read_generated(dataset: str | Path | Dataset) -> dict[str, dict[str, Any]]:
-    """query id -> its line; {} for a dataset that no model made. Raises BadInput for a damaged line."""
+    """Read query id -> its line; {} for a dataset that no model made. Raises BadInput for a damaged line."""
     if isinstance(dataset, Dataset) or not (path := Path(dataset) / GENERATED).is_file():
         return {}
     return {row["query_id"]: row for row in read_jsonl(path, _ROW, "Make the set again.")}
@@ -44,14 +44,14 @@ def refuse_wrong_spans(generated: Mapping[str, Mapping[str, Any]], corpus: Corpu
 
 
 def list_negatives(generated: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """query id -> the documents that were made to mislead about it."""
+    """List query id -> the documents that were made to mislead about it."""
     return {query_id: row["negatives"] for query_id, row in generated.items()}
 
 
 def without(
     generated: Mapping[str, Mapping[str, Any]], queries: Iterable[str], documents: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """The lines of these queries, without these documents among their hard negatives."""
+    """Return the lines of these queries, without these documents among their hard negatives."""
     remaining, gone = set(queries), set(documents)
     return [
         {**row, "negatives": [doc_id for doc_id in row["negatives"] if doc_id not in gone]}

@@ -28,7 +28,7 @@ def locate(text: str, passage: str) -> tuple[int, int] | None:
 
 
 def find_third(start: int, end: int, length: int) -> str:
-    """The third of a text of that length in which the middle of a span lies.
+    """Find the third of a text of that length in which the middle of a span lies.
 
     >>> find_third(0, 10, 90), find_third(30, 60, 90), find_third(80, 90, 90)
     ('first', 'middle', 'last')
@@ -37,7 +37,7 @@ def find_third(start: int, end: int, length: int) -> str:
 
 
 def take_third(text: str, third: str) -> str:
-    """The words of a text that lie in a third of its characters, whole ones; "" where there are none.
+    """Take the words of a text that lie in a third of its characters, whole ones; "" where there are none.
 
     >>> take_third("one two three four five six", "middle")
     'three'
@@ -48,13 +48,13 @@ def take_third(text: str, third: str) -> str:
 
 
 def _word_start(text: str, offset: int) -> int:
-    """The beginning of the word at a place of a text; the place itself in a text without spaces near."""
+    """Return the beginning of the word at a place of a text; the place itself in a text without spaces near."""
     start = text.rfind(" ", max(offset - 40, 0), offset) + 1
     return start if start and offset < len(text) else offset
 
 
 def cut_chunks(text: str, language: str) -> list[str]:
-    """The text in chunks of whole sentences of up to CHUNK_TOKENS, each beginning with the last OVERLAP_TOKENS.
+    """Cut the text in chunks of whole sentences of up to CHUNK_TOKENS, each beginning with the last OVERLAP_TOKENS.
 
     A longer sentence is cut between words. Every sentence is in a chunk; [] for a blank text.
     """
@@ -81,7 +81,7 @@ def cut_chunks(text: str, language: str) -> list[str]:
 
 
 def _cut_sentence(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(start, end, tokens) of the pieces of a sentence, halved between words until none is longer than a chunk."""
+    """Cut (start, end, tokens) of the pieces of a sentence, halved between words until none is longer than a chunk."""
     tokens = count_tokens(text[start:end])
     if tokens <= CHUNK_TOKENS or end - start < 2:
         yield start, end, tokens

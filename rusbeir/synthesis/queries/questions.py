@@ -33,7 +33,7 @@ Payload: TypeAlias = dict[str, Any]
 
 
 def normalise(text: str) -> str:
-    """The text in lower case, with single spaces and without punctuation at its ends.
+    """Return the text in lower case, with single spaces and without punctuation at its ends.
 
     >>> normalise("What  is Water?")
     'what is water'
@@ -67,7 +67,7 @@ class Writer:
     language: str
 
     def question(self, step: str) -> Question:
-        """The Question of a step, whose payloads are JSON objects with at least "doc"."""
+        """Return the Question of a step, whose payloads are JSON objects with at least "doc"."""
         described = STEPS[step]
         return Question(
             kind=step,
@@ -84,11 +84,11 @@ class Writer:
         )
 
     def document_of(self, payload: Payload) -> Doc:
-        """The document that a payload is about."""
+        """Return the document that a payload is about."""
         return self.corpus[payload["doc"]]
 
     def describe(self, attribute: str, value: str) -> str:
-        """An attribute in the words of the prompts; its name where they have none."""
+        """Describe an attribute in the words of the prompts; its name where they have none."""
         table = self._prompts()
         if attribute == "length":
             low, high = read_length(value)
@@ -212,7 +212,7 @@ def _read_negatives(writer: Writer, payload: Payload, answer: dict[str, Any]) ->
 
 
 def _read_question(writer: Writer, payload: Payload, answer: dict[str, Any]) -> dict[str, str] | bool:
-    """The question and its answer; False where the document does not suffice."""
+    """Read the question and its answer; False where the document does not suffice."""
     if answer.get("sufficient") is False:
         return False
     question, solution = _read_string(answer, "question"), _read_string(answer, "answer")

@@ -53,7 +53,7 @@ class Order:
     seed: int
 
     def begin(self) -> Iterator[Draft]:
-        """The drafts: one of each document, then a second one of each, and so on."""
+        """Yield the drafts: one of each document, then a second one of each, and so on."""
         for ordinal in range(self.n):
             number, row = divmod(ordinal, len(self.drawn.doc_ids))
             doc_id = self.drawn.doc_ids[row]

@@ -36,7 +36,7 @@ def describe(dropped: Mapping[tuple[str, str], int]) -> str:
 
 
 def span_line(record: Mapping[str, Any]) -> bytes:
-    """The line in SPANS of a query with a span, which `rusbeir diagnose position` reads."""
+    """Return the line in SPANS of a query with a span, which `rusbeir diagnose position` reads."""
     start, end = record["span"]
     return f"{record['query_id']}\t{record['doc_id']}\t{start}\t{end}\n".encode()
 
@@ -100,7 +100,7 @@ class MadeSet:
         return dropped, writer.content(SPLIT)
 
     def _describe(self, draft: Draft) -> dict[str, Any]:
-        """The line of a query in GENERATED."""
+        """Describe the line of a query in GENERATED."""
         negatives = [f"{draft.query_id}-neg{n}" for n in range(len(draft.made.get("negatives", ())))]
         return {
             "query_id": draft.query_id,

@@ -28,7 +28,7 @@ class Rewriter(LlmTranslator):
 
     @classmethod
     def make(cls, *, temperature: float = TEMPERATURE, **options: Unpack[TranslatorOptions]) -> Self:
-        """The rewriter with these options. Raises BadInput for one that llm does not take."""
+        """Make the rewriter with these options. Raises BadInput for one that llm does not take."""
         if not 0 <= temperature <= MAX_TEMPERATURE:
             raise BadInput(f"The temperature is {temperature:g}: it must be from 0 to {MAX_TEMPERATURE:g}.")
         llm = cast(LlmTranslator, make("llm", **options)[0])
@@ -52,7 +52,7 @@ class Rewriter(LlmTranslator):
         return [{"role": "user", "content": prompt.format(text=text, language=english_name(source))}]
 
     def read_answer(self, answer: str) -> str:
-        """The rewritten text in a model's answer."""
+        """Read the rewritten text in a model's answer."""
         return read_rewriting(answer)
 
     def find_temperature(self, attempt: int) -> float:
