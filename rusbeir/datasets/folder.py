@@ -138,8 +138,7 @@ def replace_dataset(folder: Path, *verbs: str) -> Iterator[FolderWriter]:
             os.fsync(file.fileno())
         has_card = any((folder / name).exists() for name in (CARD, UNFINISHED))
         with atomic_file(folder / UNFINISHED) as note:
-            command = [*verbs, "…", "--out", str(folder)]
-            note.write(orjson.dumps({"command": command, "card": read_last_card(folder) if has_card else {}}))
+            note.write(orjson.dumps({"verbs": verbs, "card": read_last_card(folder) if has_card else {}}))
         (folder / CARD).unlink(missing_ok=True)
 
 

@@ -177,8 +177,8 @@ def _open_path(path: Path, request: ReadRequest) -> Opened:
     view = request.view
     if unfinished := read_unfinished(path):
         raise BadInput(
-            f"{path} is not whole: `{write_command(*unfinished['command'])}` was stopped while it replaced the files. "
-            "Run it again as it was given."
+            f"{path} is not whole: `{write_command(*unfinished['verbs'], '…', '--out', path)}` was stopped while it "
+            "replaced the files. Run it again as it was given."
         )
     kind = find_format(path)
     if kind is None:

@@ -222,14 +222,14 @@ def read_last_card(folder: Path) -> dict[str, Any]:
 
 
 def read_unfinished(folder: Path) -> dict[str, Any] | None:
-    """Read the words of the command that was stopped while it replaced the files of a folder, and the card before.
+    """Read the verbs of the command that was stopped while it replaced the files of a folder, and the card before.
 
     None for a folder that is whole. Raises BadInput for a damaged note.
     """
     path = folder / UNFINISHED
     if not path.is_file() or (folder / CARD).exists():
         return None
-    note: dict[str, Any] = read_json(path, {"command": [str], "card": _CARD}, "Choose another folder.")
+    note: dict[str, Any] = read_json(path, {"verbs": [str], "card": _CARD}, "Choose another folder.")
     return note
 
 
