@@ -208,12 +208,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{report.nodeid}: {reason}")
 
 
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run, which is the same one for all processes of pytest -n."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session")
 def node_jars(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Called with "8" or "9": the folder of that node's jars, fetched once a run."""
     lacking = elastic_node.missing()
     require("an Elasticsearch node", not lacking, f"install {lacking}")
-    folder = tmp_path_factory.mktemp("node")
+    folder = _shared_folder(tmp_path_factory) / "node"
     return lambda major: elastic_node.jars(major, folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -46,15 +47,23 @@ def missing() -> str:
 def jars(major: str, folder: Path) -> Path:
     """The folder with the node's jars and classes, fetched there by Maven and compiled unless they are there."""
     target = folder / major
-    if not (target / "languages").is_dir():
-        _run(["mvn", "-q", "-B", "package", f"-Des.version={RELEASES[major]}", f"-Dout={target}"])
-        compiler = (java(21) or Path()) / "javac"
-        options = ["--release", JAVA_RELEASES[major], "-cp", f"{target}/lib/*", "-d", target / "main"]
-        _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, "EsNode.java"])
-        (target / "languages").mkdir()
-        for path in (target / "main").glob("EsNode?*.class"):
-            path.rename(target / "languages" / path.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        # The processes of pytest -n share the folder, and Maven's repository.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / "languages").is_dir():
+            _fetch(major, target)
     return target
+
+
+def _fetch(major: str, target: Path) -> None:
+    _run(["mvn", "-q", "-B", "package", f"-Des.version={RELEASES[major]}", f"-Dout={target}"])
+    compiler = (java(21) or Path()) / "javac"
+    options = ["--release", JAVA_RELEASES[major], "-cp", f"{target}/lib/*", "-d", target / "main"]
+    _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, "EsNode.java"])
+    (target / "languages").mkdir()
+    for path in (target / "main").glob("EsNode?*.class"):
+        path.rename(target / "languages" / path.name)
 
 
 def _run(command: Sequence[str | Path]) -> None:
