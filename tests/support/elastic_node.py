@@ -47,9 +47,8 @@ def missing() -> str:
 def jars(major: str, folder: Path) -> Path:
     """The folder with the node's jars and classes, fetched there by Maven and compiled unless they are there."""
     target = folder / major
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        # The processes of pytest -n share the folder, and Maven's repository.
+    with (SOURCE / "pom.xml").open("rb") as lock:
+        # The processes of pytest -n share the folder, and figures that are printed meanwhile Maven's repository.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / "languages").is_dir():
             _fetch(major, target)
