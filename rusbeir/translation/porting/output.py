@@ -130,29 +130,39 @@ def write_quality(out: Path, journal: Journal, plan: Plan, counts: Mapping[str, 
     """Write qa/summary.json, qa/failures.jsonl (units without a translation) and qa/flagged.jsonl into out."""
     with atomic_file(out / "qa" / "summary.json") as file:
         file.write(orjson.dumps(counts, option=orjson.OPT_INDENT_2) + b"\n")
-    with atomic_file(out / "qa" / "failures.jsonl") as file:
-        step = plan.steps[-1]
-        for result in step.queue(journal).results("failed"):
-            reason, _, detail = result.error.partition(": ")
-            row = {"source": result.task.payload, "reason": reason, "detail": detail}
-            file.write(_line({**row, "translator": step.entry.signature}))
-    with atomic_file(out / "qa" / "flagged.jsonl") as file:
-        for translator, result in _find_used(journal, plan, flagged=True):
-            row = {"source": result.task.payload, "translation": result.result}
-            file.write(_line({**row, "flags": result.flags.split(","), "translator": translator}))
+    last = plan.steps[-1]
+    failures = (
+        {
+            "source": result.task.payload,
+            "reason": result.error.partition(": ")[0],
+            "detail": result.error.partition(": ")[2],
+            "translator": last.entry.signature,
+        }
+        for result in last.queue(journal).results("failed")
+    )
+    flagged = (
+        {
+            "source": result.task.payload,
+            "translation": result.result,
+            "flags": result.flags.split(","),
+            "translator": translator,
+        }
+        for translator, result in _find_used(journal, plan, flagged=True)
+    )
+    for name, rows in (("failures.jsonl", failures), ("flagged.jsonl", flagged)):
+        with atomic_file(out / "qa" / name) as file:
+            for row in rows:
+                try:
+                    line = orjson.dumps(row)
+                except orjson.JSONEncodeError:
+                    # Unpaired surrogates, which no translator accepts, can only be written as escapes.
+                    line = json.dumps(row).encode()
+                file.write(line + b"\n")
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
     """Return (source, translation) of each unit that is done, once, in the order of _find_used."""
     return ((result.task.payload, result.result) for _, result in _find_used(journal, plan, flagged=False))
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(row) + b"\n"
-    except orjson.JSONEncodeError:
-        # Unpaired surrogates, which no translator accepts, can only be written as escapes.
-        return json.dumps(row).encode() + b"\n"
 
 
 def ported_card(
