@@ -73,7 +73,7 @@ def load(
         judged=judged,
         download=download,
         accept_difference=accept_difference,
-        columns=read_columns(columns),
+        columns=read_columns(columns) if columns else {},
         progress=progress,
     ).dataset
 
