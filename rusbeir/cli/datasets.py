@@ -83,7 +83,7 @@ def datasets(
 
 
 def _has_name(pattern: str, names: tuple[str, ...]) -> bool:
-    """Whether one of the names has the pattern in it, in which * stands for anything."""
+    """Return whether one of the names has the pattern in it, in which * stands for anything."""
     return any(fnmatchcase(name.lower(), f"*{pattern.lower()}*") for name in names)
 
 

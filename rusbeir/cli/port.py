@@ -147,7 +147,7 @@ def port(
 
 
 def _find_missing(datasets: list[str], lang: str | None, *, has_translator: bool, has_folder: bool) -> list[str]:
-    """What a call has to name besides; the language of a dataset only together with something else."""
+    """Find what a call has to name besides; the language of a dataset only together with something else."""
     from rusbeir.translation import names
 
     missing = []
@@ -215,7 +215,7 @@ def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | Non
 
 
 def _lacks_card(dataset: str) -> bool:
-    """Whether a dataset is a folder without a file that may name its language."""
+    """Return whether a dataset is a folder without a file that may name its language."""
     from rusbeir.datasets import CARD
 
     return Path(dataset).is_dir() and not any((Path(dataset) / name).exists() for name in (CARD, "README.md"))

@@ -46,7 +46,7 @@ class Damage(NamedTuple):
 
 
 class Campaign(NamedTuple):
-    """How many people see what."""
+    """The raters of a campaign, and which of them see what."""
 
     raters: int = 2
     overlap: int | None = None

@@ -60,7 +60,7 @@ class RetryList:
 
 @dataclass(frozen=True)
 class _Segments:
-    """What is known of all segments of a port, in the order of qa/segments.jsonl."""
+    """The facts about all segments of a port, in the order of qa/segments.jsonl."""
 
     texts: NDArray[np.int64]
     """The number of the text that each is of."""

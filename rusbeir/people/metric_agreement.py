@@ -199,7 +199,7 @@ def _compare(
 
 
 def _estimate_all(people: SegmentScores, metric: SegmentScores, rated: RatedTable) -> dict[str, Any] | None:
-    """What people would say on average of all translations that the metric has scored, by rating some of them.
+    """Estimate what people would say on average of all translations that a metric has scored, by rating some.
 
     None where they have rated all. Systems are strata; the rated translations of each are taken for a random draw.
     """

@@ -56,7 +56,7 @@ class Pearson:
 
 
 class Auc:
-    """How often a segment with a major error has a lower score than one without; ties count half."""
+    """The share of pairs in which a segment with a major error scores below one without; ties count half."""
 
     def __init__(self, severe: NDArray[np.bool_], metric: Floats, units: Units) -> None:
         rows, columns = np.nonzero(np.isfinite(metric))
@@ -167,7 +167,7 @@ class SoftPairs:
 
 
 class MarkedSpans:
-    """What the spans of a metric earn against people's, added up for each document."""
+    """The credit that the spans of a metric earn against people's, added up for each document."""
 
     def __init__(self, people: SegmentScores, metric: SegmentScores, rated: RatedTable, units: Units) -> None:
         # Where one file only says that something is missing, where it is in the source cannot be compared.

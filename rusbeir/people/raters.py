@@ -116,7 +116,7 @@ class WeightedSample(NamedTuple):
 
 
 def has_weights(items: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether the key of sheets has the strata of all items; that of labels has not, nor a damaged one."""
+    """Return whether the key of sheets has the strata of all items; that of labels has not, nor a damaged one."""
     return bool(items) and all({"weight", *TextStratum._fields} <= about.keys() for about in items.values())
 
 
@@ -137,7 +137,7 @@ def read_sample(items: Mapping[str, Mapping[str, Any]]) -> WeightedSample:
 
 
 class Scale(NamedTuple):
-    """What scores can be."""
+    """The scores that are possible."""
 
     low: float
     high: float

@@ -160,7 +160,7 @@ def _read_judge(folder: Path) -> tuple[dict[str, Rating], list[str]]:
 
 
 def _count_unscored(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str, Any] | None) -> dict[str, int]:
-    """How many texts of their sheets raters have not scored; those who scored all are not listed."""
+    """Count the texts of their sheets that raters have not scored; those who scored all are not listed."""
     if key is None:
         return {}
     counts = {

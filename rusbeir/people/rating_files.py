@@ -49,7 +49,7 @@ class MarkedSpan(NamedTuple):
 
 
 class Rating(NamedTuple):
-    """What a rater said of a text."""
+    """The rating of a text by a rater."""
 
     score: float | None
     """None where the rater has not given one yet."""
@@ -98,7 +98,7 @@ class Ratings:
 
 
 def is_rating_file(path: Path) -> bool:
-    """Whether a file has ratings with errors, and is not a sheet with a column for each question."""
+    """Return whether a file has ratings with errors, and is not a sheet with a column for each question."""
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith((".csv", ".tsv")):
         return name.endswith(ENDINGS)

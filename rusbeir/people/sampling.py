@@ -88,7 +88,7 @@ def draw_rows(rows: Sequence[dict[str, Any]], n: int, seed: int) -> dict[tuple[s
 
 
 def _allocate(sizes: Mapping[TextStratum, int], n: int) -> Counter[TextStratum]:
-    """How many of n texts are of each stratum: first MIN_DRAWN of each, then always one that represents the most."""
+    """Divide n texts among the strata: first MIN_DRAWN of each, then always one that represents the most."""
 
     def rank(stratum: TextStratum, n_taken: int) -> tuple[int, float, TextStratum]:
         return min(n_taken, MIN_DRAWN), -sizes[stratum] / max(n_taken, 1), stratum

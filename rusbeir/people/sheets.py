@@ -42,7 +42,7 @@ _SCALE = {
 
 
 class _Content(NamedTuple):
-    """What the sheets of a sample show, and what they must not show."""
+    """The texts that the sheets of a sample show, and what they must not show."""
 
     form: Form
     guide: Guide

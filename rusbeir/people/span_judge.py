@@ -80,7 +80,7 @@ def make_prompt(protocol: str, source: str, target: str, text: str, translation:
 
 
 def read_answer(protocol: str, answer: Mapping[str, Any], source: str, translation: str) -> dict[str, Any]:
-    """What an answer says: `errors` with their places, counts of the `spans`, and the `score` where ESA asks for it.
+    """Read an answer: `errors` with their places, counts of the `spans`, and the `score` where ESA asks for it.
 
     Errors whose words are in neither text, or overlap another error, are counted and left out.
 

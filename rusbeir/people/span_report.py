@@ -123,7 +123,7 @@ def _count_errors(errors: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, in
 
 
 def _show(item: Item, verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows of a text."""
+    """Show a text on the page."""
     sides = {SOURCE: item.source, TRANSLATION: item.translation}
     return {
         "item": item.item_id,
@@ -148,7 +148,7 @@ def _cut(text: str, errors: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, 
 
 
 def describe_spans(folder: Path) -> tuple[str, int]:
-    """What a judge marked in a port, as a sentence for its card, and how many more texts have changed since.
+    """Describe what a judge marked in a port, in a sentence for its card, and count the texts changed since.
 
     The sentence is "" where no text has a verdict. Raises BadInput for a damaged file.
     """

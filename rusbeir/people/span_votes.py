@@ -46,7 +46,7 @@ def _load_spans(vote: Mapping[str, Any]) -> list[ErrorSpan]:
 
 
 def compare_votes(texts: Sequence[Sequence[Mapping[str, Any]]], seed: int) -> dict[str, Any] | None:
-    """How far the answers about each text agree; None where no text has two.
+    """Compare the answers about each text; None where no text has two.
 
     `score` is the mean difference between two scores, `major` the share of pairs of answers that agree on whether there
     is a major error, and `spans` the agreement of their spans (MPP, micro-averaged; see span_agreement). Intervals

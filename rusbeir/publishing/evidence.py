@@ -145,7 +145,7 @@ def _read_people(folder: Path) -> tuple[int, str]:
 
 
 def _read_ratings(folder: Path) -> tuple[int, str]:
-    """How many texts people have rated with errors and a score, and a sentence about it; 0 and "" for none."""
+    """Count the texts that people have rated with errors and a score, with a sentence about it; 0 and "" for none."""
     if not (paths := list_rated(folder)):
         return 0, ""
     try:
@@ -172,7 +172,7 @@ def _read_ratings(folder: Path) -> tuple[int, str]:
 
 
 def _count_people(report: Mapping[str, Any], changed: int, sheets: Path, again: str) -> Iterator[str]:
-    """How many raters there are on how many texts; warns of texts that have changed since, for which again asks."""
+    """Count raters and their texts; warns of texts that have changed since, for which again asks."""
     n_raters = len(report["raters"].keys() - {JUDGE})
     yield f"{n_raters} {'rater' if n_raters == 1 else 'raters'} on {report['texts']:,} texts"
     if changed:

@@ -69,7 +69,7 @@ Outcome: TypeAlias = str | Translation | Failure
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """What a translator takes in one request, and in which form."""
+    """The amount that a translator takes in one request, and in which form."""
 
     max_chars: int | None = None
     """The characters of one text, masks included; None for no limit."""
@@ -151,7 +151,7 @@ class Metered(Protocol):
 
 
 class Context(NamedTuple):
-    """What is around a text in its document, to be read and not to be translated."""
+    """The surroundings of a text in its document, to be read and not to be translated."""
 
     title: str = ""
     """The title of the document; "" where it has none, or where it is the text, or next to it."""
@@ -166,7 +166,7 @@ class ReadsContext(Protocol):
 
     @property
     def context(self) -> int:
-        """How many segments before and after a text it is shown; 0 for none."""
+        """The segments before and after a text that it is shown; 0 for none."""
         ...
 
     async def translate_in_context(
@@ -217,12 +217,12 @@ class Discloses(Protocol):
 
     @property
     def about(self) -> str:
-        """What it is, with the licence of its models, in one line; goes into the card of a port."""
+        """The translator, with the licence of its models, in one line; goes into the card of a port."""
         ...
 
     @property
     def sends(self) -> str:
-        """Who receives the texts, announced before they are sent; "" where they stay on this machine."""
+        """The recipient of the texts, announced before they are sent; "" where they stay on this machine."""
         ...
 
 

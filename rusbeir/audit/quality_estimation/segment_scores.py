@@ -36,7 +36,7 @@ class Extent(NamedTuple):
     end: int
 
     def overlaps(self, other: Extent) -> bool:
-        """Whether the two have a character in common."""
+        """Return whether the two have a character in common."""
         return self.side == other.side and self.start < other.end and other.start < self.end
 
 

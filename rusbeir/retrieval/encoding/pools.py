@@ -38,7 +38,7 @@ class TextStore(Protocol):
 
     @property
     def read_texts(self) -> int:
-        """How many texts of a pool have rows that fit into memory together."""
+        """The texts of a pool whose rows fit into memory together."""
         ...
 
     def __len__(self) -> int: ...

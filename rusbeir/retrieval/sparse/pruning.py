@@ -13,7 +13,7 @@ from rusbeir.retrieval.encoding.encoder import Weights
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning:
-    """Which weights of a document count."""
+    """The weights of a document that count."""
 
     top: int = 0
     """The most weights, the greatest ones; 0 for all. Of equal weights those of the first terms."""
@@ -22,7 +22,7 @@ class Pruning:
 
     @property
     def signature(self) -> str:
-        """What a system's signature says; empty where all weights count."""
+        """The part of a system's signature; empty where all weights count."""
         top, share = f"|top:{self.top}" if self.top else "", f"|prune:{self.share:g}" if self.share else ""
         return f"{top}{share}"
 

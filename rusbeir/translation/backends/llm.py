@@ -151,7 +151,7 @@ class LlmTranslator:
         self.write_messages("", source, target)
 
     def write_messages(self, text: str, source: str, target: str) -> list[dict[str, str]]:
-        """What the model is asked about a text."""
+        """Write the messages that ask the model about a text."""
         system = _prompt().format(source=english_name(source), target=english_name(target))
         return [{"role": "system", "content": system}, {"role": "user", "content": text}]
 

@@ -127,7 +127,7 @@ def options_of(maker: Callable[..., Translator]) -> set[str]:
 
 
 def _find(name: str) -> Callable[..., Translator]:
-    """What makes the translator of that name: a class, or a function wrapped as one."""
+    """Find what makes the translator of that name: a class, or a function wrapped as one."""
     thing: Any
     if name in TRANSLATORS:
         return cast(Callable[..., Translator], pkgutil.resolve_name(TRANSLATORS[name]))
