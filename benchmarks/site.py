@@ -1,7 +1,7 @@
 """The size of large reports, and how fast a browser shows them: 20 systems on 30 and on 150 datasets in 5 languages.
 
 Their rows are made up, of 300 queries each. The explorer is that of xquad/ru with its 1,190 queries: three systems
-that were run, shown as 20.
+that were run, shown as 20; its queries are then repeated until there are 5,000.
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ CLICKS = range(0, 1_190, 40)
 
 _CLICK = """number => {
     const started = performance.now();
-    document.querySelectorAll("#queries button")[number].click();
+    openQuery(shown[number]);
     document.body.getBoundingClientRect();
     return performance.now() - started;
+}"""
+_REPEAT = """() => {
+    const n = data.queries.length, repeat = (list) => Array.from({ length: 5000 }, (_, i) => list[i % n]);
+    [data.hits, data.query_terms] = [repeat(data.hits), repeat(data.query_terms)];
+    data.queries = repeat(data.queries).map((query, i) => ({ ...query, id: `${query.id}-${i}` }));
+    list(true);
 }"""
 
 _PAINT = """() => new Promise(resolve => {
@@ -40,10 +46,9 @@ _PAINT = """() => new Promise(resolve => {
 def rows() -> list[dict[str, Any]]:
     """what, measure, value, and at_most where it is claimed; a first view ends when the browser has drawn it."""
     figures = []
-    explorer = f"explorer, {SYSTEMS} systems x 1,190 queries"
     with tempfile.TemporaryDirectory() as name, browser.launched() as chromium:
         page = chromium.new_page()
-        for n_datasets, most in ((30, {"at_most": 5}), (150, {})):
+        for n_datasets, most, soon in ((30, {"at_most": 5}, 0.5), (150, {}, 2)):
             rows, site = Path(name, f"rows of {n_datasets}"), Path(name, f"site of {n_datasets}")
             _make_rows(rows, n_datasets)
             write_site([rows], site)
@@ -55,14 +60,21 @@ def rows() -> list[dict[str, Any]]:
             figures += [
                 {"what": what, "measure": "MB of the first page", "value": first, "at_most": 5},
                 {"what": what, "measure": "MB of all pages without per-query data", "value": total, **most},
-                {"what": what, "measure": "seconds to the first view", "value": seconds, "at_most": 2},
+                {"what": what, "measure": "seconds to the first view", "value": seconds, "at_most": soon},
             ]
         _repeat_systems(Path(name, "results"))
         write_site([Path(name, "results")], Path(name, "explorer"))
         (path,) = Path(name, "explorer", "datasets").iterdir()
         page.goto(path.as_uri())
-        slowest = max(page.evaluate(_CLICK, number) for number in CLICKS)
-    return [*figures, {"what": explorer, "measure": "ms of the slowest of 30 clicks", "value": slowest, "at_most": 200}]
+        for n_queries in ("1,190", "5,000"):
+            if n_queries == "5,000":
+                page.evaluate(_REPEAT)
+            slowest = max(page.evaluate(_CLICK, number) for number in CLICKS)
+            what = f"explorer, {SYSTEMS} systems x {n_queries} queries"
+            figures.append(
+                {"what": what, "measure": "ms of the slowest of 30 clicks", "value": slowest, "at_most": 100}
+            )
+    return figures
 
 
 def _make_rows(folder: Path, n_datasets: int) -> None:

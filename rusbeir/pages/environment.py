@@ -12,6 +12,8 @@ from rusbeir.errors import require
 from rusbeir.pages.scales import make_scale
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_HYPHENATED = re.compile(r"(?<!\S)\S{1,20}-\S{1,20}(?!\S)")
+"""Words with a hyphen, such as names of models, at which a heading is not broken."""
 _PIECES = re.compile(r"[^,(/=]*[,(/=]|[^,(/=]+")
 """Runs of letters with the marks that follow them, after which a long name may be broken."""
 
@@ -32,11 +34,15 @@ def make_environment(templates: Path, purpose: str, extra: str) -> Any:
         source: str = environment.loader.get_source(environment, name)[0]
         return markup(source)
 
+    def keep_whole(text: str) -> Any:
+        return markup(_HYPHENATED.sub(lambda word: f'<span class="whole">{word[0]}</span>', str(markup.escape(text))))
+
     environment.globals |= {"read": read, "version": __version__, "make_scale": make_scale}
     environment.globals["inert"] = lambda data: markup(make_inert(data))
     environment.filters |= {
         # A name may be broken after a mark, and nowhere else.
         "breakable": lambda text: markup("<wbr>").join(_PIECES.findall(text)),
+        "whole": keep_whole,
         "count": lambda n: f"{n:,}",
         "percent": lambda share: f"{share:.2%}".replace("%", " %"),
         "points": lambda value: f"{100 * value:.2f}",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rusbeir.comparison import DatasetComparison, LanguageMatrix, SystemScore
 from rusbeir.pages import Scale, make_logarithmic_scale, make_scale
+from rusbeir.site.recall import DEPTHS
 
 _FOCUS = 8
 """An axis of intervals reaches at most so many typical widths of an interval below the best system's upper end."""
-_LABEL_HEIGHT = 6.5
-"""The height of a label in percent of the chart."""
+_LABEL_HEIGHT = 18
+"""The height of a label in pixels."""
+_LEAST_HEIGHT = 290
+"""The height of the area of a chart in pixels; more where its labels need it."""
 
 
 def scale_intervals(systems: Sequence[SystemScore]) -> Scale:
@@ -29,14 +32,12 @@ def scale_intervals(systems: Sequence[SystemScore]) -> Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class CostPoint:
-    """A system in a chart of effectiveness against cost."""
+    """A system in a chart of effectiveness against cost; distances from the left and the bottom, in percent."""
 
     score: SystemScore
     cost: float
     x: float
-    """The distance from the left, in percent of the chart."""
     y: float
-    """The distance from the bottom, in percent of the chart."""
     label_y: float
     """The height of its label, which makes way for others."""
     efficient: bool
@@ -50,6 +51,8 @@ class CostChart:
     unit: str
     across: Scale
     up: Scale
+    height: int
+    """The height of its area in pixels."""
     points: tuple[CostPoint, ...]
     """The cheapest first."""
 
@@ -70,15 +73,11 @@ def chart_costs(dataset: DatasetComparison, money: bool = False) -> CostChart | 
     across = make_scale(0, costs[-1][0]) if money else make_logarithmic_scale(costs[0][0], costs[-1][0])
     means = [100 * score.mean for _, score in costs]
     up = make_scale(min(means), max(means))
+    heights = [up.locate(mean) for mean in means]
+    area, labels = _place_labels(heights)
     points = []
-    labels: list[float] = []
     best = -math.inf
-    for cost, score in costs:
-        y = up.locate(100 * score.mean)
-        label_y = y
-        while any(abs(label_y - other) < _LABEL_HEIGHT for other in labels):
-            label_y -= _LABEL_HEIGHT / 2
-        labels.append(label_y)
+    for (cost, score), y, label_y in zip(costs, heights, labels, strict=True):
         points.append(
             CostPoint(
                 score=score, cost=cost, x=across.locate(cost), y=y, label_y=label_y, efficient=score.mean > best
@@ -86,9 +85,73 @@ def chart_costs(dataset: DatasetComparison, money: bool = False) -> CostChart | 
         )  # fmt: skip
         best = max(best, score.mean)
     return CostChart(
-        unit="money paid" if money else "milliseconds per query, logarithmic", across=across, up=up,
+        unit="money paid" if money else "milliseconds per query, logarithmic", across=across, up=up, height=area,
         points=tuple(points),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallLine:
+    """A system in a chart of recall against depth; distances from the left and the bottom, in percent."""
+
+    system: str
+    points: tuple[tuple[float, float], ...]
+    label_y: float
+    ends: tuple[float, float]
+    """Recall at the least and the greatest depth, in percent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallChart:
+    """Recall against the number of hits that are looked at."""
+
+    across: Scale
+    up: Scale
+    height: int
+    """The height of its area in pixels."""
+    depth: int
+    lines: tuple[RecallLine, ...]
+    """The best at the greatest depth first."""
+
+
+def chart_recall(recall: Mapping[str, Sequence[float]], depth: int) -> RecallChart | None:
+    """Lay out the recall of systems at DEPTHS up to the depth of their runs; None for fewer than two depths."""
+    depths = [level for level in DEPTHS if level <= depth]
+    if not recall or len(depths) < 2:
+        return None
+    percents = {system: [100 * value for value in values[: len(depths)]] for system, values in recall.items()}
+    order = sorted(percents, key=lambda system: -percents[system][-1])
+    across = make_logarithmic_scale(1, depths[-1])
+    up = make_scale(min(values[0] for values in percents.values()), 100)
+    area, labels = _place_labels([up.locate(percents[system][-1]) for system in order])
+    lines = tuple(
+        RecallLine(
+            system=system, label_y=label_y, ends=(percents[system][0], percents[system][-1]),
+            points=tuple(
+                (across.locate(level), up.locate(value))
+                for level, value in zip(depths, percents[system], strict=True)
+            ),
+        )
+        for system, label_y in zip(order, labels, strict=True)
+    )  # fmt: skip
+    return RecallChart(across=across, up=up, height=area, depth=depths[-1], lines=lines)
+
+
+def _place_labels(heights: Sequence[float]) -> tuple[int, list[float]]:
+    """Find heights of labels that do not collide, in percent, near those of what they name, and the area they need."""
+    area = max(_LEAST_HEIGHT, _LABEL_HEIGHT * len(heights))
+    step = 100 * _LABEL_HEIGHT / area
+    labels = [0.0] * len(heights)
+    top = math.inf
+    order = sorted(range(len(heights)), key=lambda n: -heights[n])
+    for n in order:
+        labels[n] = top = min(heights[n], top - step)
+    # What would be below the area pushes up what is above it.
+    bottom = 0.0
+    for n in reversed(order):
+        labels[n] = max(labels[n], bottom)
+        bottom = labels[n] + step
+    return area, labels
 
 
 def _is_paid(dataset: DatasetComparison) -> bool:
@@ -100,3 +163,15 @@ def scale_heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
     means = [cell.mean for matrix in matrices for row in matrix.cells for cell in row if cell]
     low, high = min(means), max(means)
     return round(100 * (mean - low) / ((high - low) or 1.0))
+
+
+def shade_grid(scores: Mapping[tuple[str, str], SystemScore]) -> dict[tuple[str, str], int]:
+    """Say how strong the colour of each cell is, in percent: from the weakest to the best system of its column."""
+    means: dict[str, list[float]] = {}
+    for (_, column), score in scores.items():
+        means.setdefault(column, []).append(score.mean)
+    ends = {column: (min(values), max(values)) for column, values in means.items()}
+    return {
+        (label, column): round(100 * (score.mean - ends[column][0]) / ((ends[column][1] - ends[column][0]) or 1.0))
+        for (label, column), score in scores.items()
+    }

@@ -6,10 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from rusbeir.analysis import Analyzer, find_language, language_files
 from rusbeir.comparison import Result, read_run_of
+from rusbeir.site.recall import DEPTHS, measure_recall
 from rusbeir.types import Dataset, Progress, join_title
 
 HITS = 10
@@ -19,24 +21,35 @@ MAX_CHARS = 2_000
 MAX_COUNTED_DOCS = 200_000
 """Larger corpora are not analysed, so that the weights of terms are not shown."""
 K1, B = 1.2, 0.75
+_Hits: TypeAlias = list[tuple[int, float]]
+"""Documents by their numbers, and their scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """The data of one dataset's explorer, as site.js reads them."""
+    """The data of one dataset's explorer, as explorer.js reads them."""
 
     data: Mapping[str, Any]
+    recall: Mapping[str, Sequence[float]]
+    """The recall of each system at DEPTHS, averaged over all judged queries."""
+    depth: int
+    """The most hits that every system has for some query."""
     note: str
     """What was left out and why; "" for nothing."""
 
 
-def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None, progress: Progress) -> Explored:
+def explore(
+    dataset: Dataset,
+    results: Sequence[Result],
+    source: Dataset | None,
+    progress: Progress,
+    audited: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Explored:
     """Collect the explorer's data: the first hits of every system for each query, with texts and judgements.
 
-    source is the dataset that this one is a port of; its texts are shown next to the translation. Raises BadInput if
-    a run file is gone.
+    source is the dataset that this one is a port of; its texts are shown next to the translation. audited is what the
+    audit of the port says of each query. Raises BadInput if a run file is gone.
     """
-    runs = [read_run_of(result) for result in results]
     query_ids = list(results[0].scores)
     notes = []
     if len(query_ids) > MAX_QUERIES:
@@ -44,22 +57,19 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
         query_ids = sorted(query_ids, key=lambda query_id: (-spread[query_id], query_id))[:MAX_QUERIES]
         notes.append(f"the {MAX_QUERIES:,} of {len(spread):,} queries whose scores differ most")
     doc_ids: dict[str, int] = {}
-    hits = [
-        [
-            [
-                [doc_ids.setdefault(doc_id, len(doc_ids)), round(score, 4)]
-                for doc_id, score in _take_first(run, query_id)
-            ]
-            for run in runs
-        ]
-        for query_id in query_ids
-    ]
+    hits: dict[str, list[_Hits]] = {query_id: [] for query_id in query_ids}
+    recall, depths = {}, []
+    for result in results:
+        recall[result.label], depth = _collect_hits(dataset, result, doc_ids, hits)
+        depths.append(depth)
     for query_id in query_ids:
         for doc_id, grade in dataset.qrels[query_id].items():
             if grade > 0:
                 doc_ids.setdefault(doc_id, len(doc_ids))
     documents = [_document(dataset, doc_id, source) for doc_id in doc_ids]
     data: dict[str, Any] = {
+        "dataset": dataset.card.name,
+        "fingerprint": results[0].row["fingerprint"],
         "systems": [result.label for result in results],
         "queries": [
             {
@@ -68,11 +78,12 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
                 "source": source.queries.get(query_id, "") if source else "",
                 "scores": [round(result.scores[query_id], 4) for result in results],
                 "grades": {str(doc_ids[d]): g for d, g in dataset.qrels[query_id].items() if d in doc_ids},
+                **{key: audited[query_id][key] for key in ("chrF", "flags") if key in audited.get(query_id, {})},
             }
             for query_id in query_ids
         ],
         "documents": documents,
-        "hits": hits,
+        "hits": [hits[query_id] for query_id in query_ids],
         "licence": dataset.card.licence,
         "source": dataset.card.source,
     }
@@ -80,7 +91,24 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
         data |= _weigh_terms(Analyzer(dataset.card.language), dataset, query_ids, documents, notes, progress)
     else:
         notes.append(f"no highlights, since there is no analyzer for {dataset.card.language!r}")
-    return Explored(data=data, note="; ".join(notes))
+    return Explored(data=data, recall=recall, depth=min(depths), note="; ".join(notes))
+
+
+def _collect_hits(
+    dataset: Dataset, result: Result, doc_ids: dict[str, int], hits: Mapping[str, list[_Hits]]
+) -> tuple[list[float], int]:
+    """Add a system's first hits to those of the queries that are shown; return its mean recall and its depth."""
+    run = read_run_of(result)
+    total = [0.0] * len(DEPTHS)
+    for query_id in result.scores:
+        ranking = _rank(run.get(query_id, {}))
+        relevant = {doc_id for doc_id, grade in dataset.qrels[query_id].items() if grade > 0}
+        total = [a + b for a, b in zip(total, measure_recall((hit[0] for hit in ranking), relevant), strict=True)]
+        if query_id in hits:
+            hits[query_id].append(
+                [(doc_ids.setdefault(doc_id, len(doc_ids)), round(score, 4)) for doc_id, score in ranking[:HITS]]
+            )
+    return [value / len(result.scores) for value in total], max(map(len, run.values()), default=0)
 
 
 def _find_spread(results: Sequence[Result], query_id: str) -> float:
@@ -89,10 +117,9 @@ def _find_spread(results: Sequence[Result], query_id: str) -> float:
     return max(scores) - min(scores)
 
 
-def _take_first(run: Mapping[str, Mapping[str, float]], query_id: str) -> list[tuple[str, float]]:
-    """The first hits in trec_eval's order: by falling score, equal scores by falling document id."""
-    hits = run.get(query_id, {})
-    return sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)[:HITS]
+def _rank(hits: Mapping[str, float]) -> list[tuple[str, float]]:
+    """All hits in trec_eval's order: by falling score, equal scores by falling document id."""
+    return sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)
 
 
 def _document(dataset: Dataset, doc_id: str, source: Dataset | None) -> dict[str, str]:

@@ -78,6 +78,28 @@ def _join(names: Sequence[str], word: str = "and") -> str:
     return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
+def summarise(headlines: Sequence[Headline]) -> str:
+    """Say in one sentence what the headlines of several languages say, where that is short enough to be quoted.
+
+    Languages about which the same can be said are named together.
+    """
+    if not headlines:
+        return "No systems are compared in one language here."
+    if len(headlines) == 1:
+        return headlines[0].sentence
+    tails: dict[str, list[str]] = {}
+    for headline in headlines:
+        tails.setdefault(headline.sentence.removeprefix(f"For {headline.language}, "), []).append(headline.language)
+    if len(tails) == 1:
+        ((tail, languages),) = tails.items()
+        return f"For {_join(languages)}, {tail}"
+    if len(tails) > MAX_NAMED:
+        return f"Which system is best depends on the language: {len(headlines)} of them give {len(tails)} answers."
+    parts = [f"for {_join(languages)}, {tail.rstrip('.').partition(':')[0]}" for tail, languages in tails.items()]
+    sentence = "; ".join(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
 def list_open_questions(comparison: Comparison, names: Mapping[str, str]) -> Iterator[str]:
     """Say for each dataset how many queries would tell the two best systems apart, where the tests could not."""
     for compared in comparison.datasets:

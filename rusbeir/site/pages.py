@@ -32,20 +32,22 @@ from rusbeir.comparison import (
     load_dataset_of,
     shorten_systems,
 )
-from rusbeir.datasets import load, read_audit
+from rusbeir.datasets import QA, TEXTS, load, read_audit, read_audited_texts
 from rusbeir.diagnostics import PAGES, read_diagnoses
 from rusbeir.errors import BadInput, RusbeirError, option
 from rusbeir.ledger import ROWS
 from rusbeir.pages import make_environment
-from rusbeir.site.charts import chart_costs, scale_heat, scale_intervals
+from rusbeir.site.charts import chart_costs, chart_recall, scale_heat, scale_intervals, shade_grid
 from rusbeir.site.drawing import draw_curve, locate, scale_curves, scale_deltas
 from rusbeir.site.explorer import Explored, explore
-from rusbeir.site.headlines import list_open_questions, make_headlines, name_language
+from rusbeir.site.headlines import list_open_questions, make_headlines, name_language, summarise
 from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
 
 _MARK = ".rusbeir-report"
+MAX_SIBLINGS = 12
+"""How many datasets with the same queries a query leads to."""
 
 
 def write_site(
@@ -106,10 +108,12 @@ def write_site(
     }
     names = shorten_systems(dict.fromkeys(result.label for result in rows))
     specs = {result.label: str(result.row["system"]) for result in rows}
+    siblings = _find_siblings(rows, pages)
     for n, compared in enumerate(comparison.datasets, 1):
         by_label = {result.label: result for result in rows if result.dataset == compared.dataset}
         group = [by_label[score.system] for score in compared.systems]
-        explored = _explore(group, folders, names, progress)
+        shown = {"names": [names[result.label] for result in group], "siblings": siblings[compared.dataset]}
+        explored = _explore(group, folders, audits, shown, progress)
         audit = audits.get(str(group[0].row["fingerprint"]))
         page = _render(
             "dataset.html.j2", comparison=comparison, dataset=compared, explored=explored, audit=audit, names=names,
@@ -120,7 +124,8 @@ def write_site(
         progress("write pages", n, len(comparison.datasets))
     recipes = {result.label: _recipe(str(result.row["signature"])) for result in rows}
     values = {"comparison": comparison, "pages": pages, "recipes": recipes, "names": names, "specs": specs}
-    values |= {"headlines": make_headlines(comparison, names), "grid": grid(comparison)}
+    headlines = make_headlines(comparison, names)
+    values |= {"headlines": headlines, "answer": summarise(headlines), "grid": grid(comparison)}
     values["open_questions"] = list(list_open_questions(comparison, names))
     values["diagnoses"] = {kind: PAGES[kind] for kind in diagnoses}
     for name in ("index", *(["matrix"] if comparison.matrices else [])):
@@ -132,20 +137,38 @@ def write_site(
     return comparison
 
 
+def _find_siblings(rows: Sequence[Result], pages: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """List for each dataset those with the same queries, with their pages."""
+    queries = {result.dataset: digest(*sorted(result.scores)) for result in rows}
+    return {
+        name: [(other, pages[other]) for other in pages if other != name and queries[other] == queries[name]][
+            :MAX_SIBLINGS
+        ]
+        for name in pages
+    }
+
+
 def _explore(
-    group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], names: Mapping[str, str], progress: Progress
+    group: Sequence[Result],
+    folders: Mapping[str, tuple[Dataset, Path]],
+    audits: Mapping[str, Mapping[str, Any] | None],
+    shown: Mapping[str, Any],
+    progress: Progress,
 ) -> Explored:
-    """The explorer's data of one dataset, where they can be had."""
+    """The explorer's data of one dataset, where they can be had, and what else it shows."""
     fingerprint = str(group[0].row["fingerprint"])
+    audited = {}
     try:
         if fingerprint in folders:
-            dataset, _ = folders[fingerprint]
+            dataset, folder = folders[fingerprint]
+            if audits[fingerprint] is not None and (folder / QA / TEXTS).exists():
+                audited = {text["id"]: text for text in read_audited_texts(folder) if text["kind"] == "query"}
         else:
             dataset = load_dataset_of(group[0], folders.values(), progress)
-        explored = explore(dataset, group, _source_of(dataset), progress)
-        return replace(explored, data={**explored.data, "names": [names[result.label] for result in group]})
+        explored = explore(dataset, group, _source_of(dataset), progress, audited)
+        return replace(explored, data={**explored.data, **shown})
     except RusbeirError as error:
-        return Explored(data={}, note=str(error))
+        return Explored(data={}, recall={}, depth=0, note=str(error))
 
 
 def _source_of(dataset: Dataset) -> Dataset | None:
@@ -172,7 +195,8 @@ def _render(template: str, **values: Any) -> bytes:
 @cache
 def _environment() -> Any:
     environment = make_environment(Path(__file__).parent / "templates", "A report", "report")
-    environment.globals |= {"heat": scale_heat, "chart_costs": chart_costs, "scale_intervals": scale_intervals}
+    environment.globals |= {"heat": scale_heat, "shade_grid": shade_grid, "scale_intervals": scale_intervals}
+    environment.globals |= {"chart_costs": chart_costs, "chart_recall": chart_recall}
     environment.globals |= {"averages": describe_averages, "describe_blank_costs": describe_blank_costs}
     environment.globals |= {"draw_curve": draw_curve, "scale_curves": scale_curves, "scale_deltas": scale_deltas}
     environment.globals |= {"locate": locate, "flags_meaning": FLAGS_MEANING}

@@ -15,6 +15,8 @@ from rusbeir.datasets import write_beir
 from rusbeir.errors import BadInput
 from rusbeir.site.pages import write_site
 from tests.support import browser
+from tests.support.browser import open_page
+from tests.support.report_pages import dataset_page
 
 HOSTILE = [
     "</script><script>document.title='owned'</script>",
@@ -23,13 +25,6 @@ HOSTILE = [
     "{{ 7 * 7 }}{% raw %}<!--<script>",
     "javascript:document.title='owned'",
 ]
-
-
-@pytest.fixture(scope="module")
-def chromium(needs):
-    needs("Chromium", browser.CHROMIUM.exists(), browser.REMEDY)
-    with browser.launched() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -57,35 +52,6 @@ def hostile_site(tmp_path_factory) -> Path:
     rows.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     write_site([folder / "results"], folder / "site", data=[folder / "data"])
     return folder / "site"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    for name in ("mini/ru", "mini/en"):
-        dataset = rusbeir.load(name)
-        for system in ("bm25", "bm25(profile=raw)", "minmax(bm25(profile=snowball),bm25(profile=raw),depth=50)"):
-            rusbeir.bench(dataset, system, out=folder / "results")
-    rows = folder / "results" / "rows.jsonl"
-    paid = rows.read_text(encoding="utf-8").replace('"bytes":', '"cost":0.0123,"bytes":', 1)
-    rows.write_text(paid, encoding="utf-8")
-    write_site([folder / "results"], folder / "site")
-    return folder / "site"
-
-
-def open_page(chromium, path: Path, **options):
-    page = chromium.new_page(**options)
-    page.problems = []
-    page.on("console", lambda message: page.problems.append(message.text))
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("request", lambda request: page.problems.append(request.url) if "file:" not in request.url else None)
-    page.on("dialog", lambda dialog: page.problems.append("dialog"))
-    page.goto(path.as_uri())
-    return page
-
-
-def dataset_page(site: Path, name: str = "") -> Path:
-    return next(path for path in sorted((site / "datasets").iterdir()) if name in path.name)
 
 
 def test_hostile_texts_stay_texts(hostile_site, chromium):
@@ -153,10 +119,10 @@ def test_money_is_shown_where_some_was_paid(site, chromium):
     header = paid.locator("table").first.locator("th").all_inner_texts()
     assert header[-1] == "cost"
     assert sorted(paid.locator("table").first.locator("td:last-child").all_inner_texts()) == ["", "", "0.012"]
-    assert paid.locator("figure").count() == 2
+    assert paid.locator("figure:has(circle.dot)").count() == 2
     assert "0.012 paid" in " ".join(paid.locator("figure").nth(1).locator("title").all_text_contents())
     assert "cost" not in unpaid.locator("table").first.locator("th").all_inner_texts()
-    assert unpaid.locator("figure").count() == 1
+    assert unpaid.locator("figure:has(circle.dot)").count() == 1
 
 
 def test_a_port_shows_its_source(tmp_path, chromium):

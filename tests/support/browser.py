@@ -34,3 +34,17 @@ def violations(page: Any) -> list[str]:
     page.evaluate(f"() => {{ {script}; }}")
     found = page.evaluate("rules => axe.run(document, { runOnly: rules })", RULES)
     return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found["violations"]]
+
+
+def open_page(chromium: Any, path: Path, fragment: str = "", **options: Any) -> Any:
+    """Open a page whose `problems` lists what it says on the console, raises, or asks for."""
+    page = chromium.new_page(**options)
+    page.problems = []
+    page.on("console", lambda message: page.problems.append(message.text))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    # What a page makes itself has an address, too, such as the picture that it saves.
+    own = ("file:", "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(own) else page.problems.append(request.url))
+    page.on("dialog", lambda dialog: page.problems.append("dialog"))
+    page.goto(path.as_uri() + fragment)
+    return page
