@@ -9,7 +9,10 @@ from .port_checks.gates import collect_line_figures as collect_line_figures
 from .port_checks.gates import find_failed_gates as find_failed_gates
 from .port_checks.gates import parse_gates as parse_gates
 from .port_checks.gates import refuse_unknown as refuse_unknown
+from .port_checks.opinions import refresh_page as refresh_page
+from .port_checks.opinions import save_opinions as save_opinions
 from .port_checks.pages import clean_text as clean_text
+from .port_checks.pages import say_verdict as say_verdict
 from .port_checks.pages import template_environment as template_environment
 from .port_checks.report import audit_port as audit_port
 from .port_checks.report import read_report as read_report

@@ -59,7 +59,7 @@ def judge(
 
     Example: rusbeir audit judge scifact-es --llm qwen3-30b -n 200
     """
-    from rusbeir.people import estimate_judgements, expect_errors, judge_port
+    from rusbeir.people import estimate_judgements, expect_errors, judge_port, publish_opinions
 
     order: dict[str, Any] = {
         "protocol": protocol, "votes": votes, "n": n, "seed": seed, "source": source, "concurrency": concurrency
@@ -76,6 +76,7 @@ def judge(
             folder, llm=llm, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
             progress=progress, tell=output.note, **order,
         )  # fmt: skip
+    publish_opinions(report, folder)
     expected = expect_errors(folder) if "spans" in report else None
     if as_json:
         output.print_json({**report, "expected": expected})
@@ -213,17 +214,18 @@ def agree(
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """
     from rusbeir.people import agree as measure_agreement
-    from rusbeir.people import agree_on_errors, is_rating_file
+    from rusbeir.people import agree_on_errors, is_rating_file, publish_opinions
 
     with_errors = [path for path in sheets if is_rating_file(path)]
     if with_errors and len(with_errors) < len(sheets):
         other = next(path for path in sheets if path not in with_errors)
         raise BadInput(f"{with_errors[0]} has ratings with errors, and {other} is a sheet. Compare files of one kind.")
+    report = (agree_on_errors if with_errors else measure_agreement)(sheets, port=port, seed=seed)
+    if port is not None:
+        publish_opinions(report, port)
     if with_errors:
-        report = agree_on_errors(sheets, port=port, seed=seed)
         (output.print_json if as_json else print_ratings)(report)
         return
-    report = measure_agreement(sheets, port=port, seed=seed)
     if as_json:
         output.print_json(report)
         return

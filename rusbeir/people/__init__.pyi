@@ -12,6 +12,7 @@ from .judge import read_verdicts as read_verdicts
 from .labels import Slice as Slice
 from .metric_agreement import FIGURES as FIGURES
 from .metric_agreement import compare_metrics as compare_metrics
+from .opinions import publish_opinions as publish_opinions
 from .rating_agreement import agree_on_errors as agree_on_errors
 from .rating_agreement import list_rated as list_rated
 from .rating_files import is_rating_file as is_rating_file

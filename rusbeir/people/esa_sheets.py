@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from rusbeir.audit import AlignedPort, clean_text, open_port, template_environment
+from rusbeir.audit import AlignedPort, clean_text, open_port, refresh_page, template_environment
 from rusbeir.datasets import QA, read_json
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.languages import english_name
@@ -113,6 +113,7 @@ def make_esa_sheets(
             with atomic_file(path) as file:
                 file.write(content)
             paths.append(path)
+    refresh_page(port.folder / QA)
     return [path for path in paths if path.name != KEY]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit import open_port
+from rusbeir.audit import open_port, refresh_page
 from rusbeir.datasets import QA, load_audited, read_json, write_audit_command
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
@@ -118,6 +118,8 @@ def make_sheets(
         again = [line._replace(item=twice[line.item]) for line in first if line.item in twice]
         shown = _insert_repeats(first, again)
         paths += write_sheet(home / name, shown, content.form, content.guide, key["fingerprint"])
+    if content.form is TRANSLATIONS:
+        refresh_page(folder / QA)
     return paths
 
 

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rusbeir.audit.port_checks.segment_checks import FLAGS_MEANING
 from rusbeir.pages import make_environment
 
+PAGE: Final = "report.html"
 MAX_SHOWN_CHARS = 1500
 """The longest text on a page, in characters; longer ones are truncated with a note."""
 MAX_COMPARED = 70_000

@@ -13,7 +13,8 @@ import orjson
 from rusbeir.audit.port_checks.aligned import AlignedPort
 from rusbeir.audit.port_checks.gates import Gate, list_figures, refuse_unknown
 from rusbeir.audit.port_checks.measurement import RecordFile, keep_records
-from rusbeir.audit.port_checks.report import PAGE, SEGMENTS, check_records, write_report
+from rusbeir.audit.port_checks.pages import PAGE
+from rusbeir.audit.port_checks.report import SEGMENTS, check_records, write_report
 from rusbeir.audit.port_checks.segment_checks import CHECKS, AuditCheck
 from rusbeir.audit.port_checks.tally import SHOWN
 from rusbeir.audit.published_ports.collapse import find_collapse, find_twins
