@@ -11,7 +11,11 @@ from rusbeir.cli import output
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """Print the scores, the flags that were found and the round trip as tables."""
+    """Print the verdict, then the scores, the flags that were found and the round trip as tables, then what is next."""
+    from rusbeir.audit import say_verdict
+    from rusbeir.datasets import write_audit_command
+
+    output.echo(say_verdict(report))
     if report["levels"]:
         names = ["chrF", "chrF++", "mean", "p5", "p50"]
         output.print_table(
@@ -46,7 +50,9 @@ def print_report(report: dict[str, Any]) -> None:
             [[name, f"{100 * row[measure]:.2f}"] for name, row in trip["rows"].items()],
             right=[measure],
         )
-    output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")
+    folder = Path(report["folder"])
+    output.note(f"Report: {folder / 'qa' / 'report.html'}")
+    output.note(f"Next, let people read a sample: {write_audit_command('sheet', folder, '--protocol', 'esa')}")
 
 
 def _print_quality(scores: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import typer
 from rusbeir import __version__
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
+from rusbeir.text import write_command
 
 
 def bench(
@@ -105,6 +106,8 @@ def bench(
             for row in shown:
                 output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
         output.note(f"Rows: {out / ROWS}; run of the last: {rows[-1]['run']}")
+        if len(system or ()) > 1:
+            output.note(f"Next, see which differences are real: {write_command('compare', out)}")
     for failure in failed:
         output.note(f"rusbeir: {failure.system} on {failure.dataset} failed: {' '.join(str(failure.error).split())}")
     if failed:

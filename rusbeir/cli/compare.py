@@ -13,6 +13,7 @@ import typer
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import PERMUTATIONS
+from rusbeir.text import write_command
 
 if TYPE_CHECKING:
     from rusbeir.comparison import Comparison
@@ -110,6 +111,8 @@ def compare(
             sys.stdout.write(write(comparison))
             return
     _print_comparison(comparison, pairs)
+    if qrels is None:
+        output.note(f"Next, look at the queries: {write_command('report', *results, '--out', 'site')}")
 
 
 def _print_comparison(comparison: Comparison, pairs: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -96,6 +97,18 @@ def test_sheet_and_agree(rusbeir, ported):
     assert means["accuracy"][1:5] == ["4", "of", "6", "4.00"]
     assert means["style_consistency"][4] == "1.50"
     assert "The card of" not in outcome.err
+    page = Path("out/qa/report.html").read_text(encoding="utf-8")
+    assert "What people and judges said" in page
+    assert 'aria-label="4.00, from ' in page, "accuracy, with its interval on the scale from 1 to 5"
+    assert re.findall(r">(\d)</text>", page.partition('class="axis"')[2].partition("</svg>")[0]) == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+    ]
+    linked = set(re.findall(r'href="sheets/rater-1.html#(\w+)"', page))
+    assert linked <= json.loads(Path("out/qa/sheets/key.json").read_text(encoding="utf-8"))["items"].keys()
     Path("elsewhere.csv").write_bytes(Path(sheets[0]).read_bytes().replace(b",4,5,4,1,", b",4,,4,1,", 1))
     moved = rusbeir("audit", "agree", "elsewhere.csv", "--port", "out")
     assert "elsewhere left 1 answers open; texts with an open answer: 1." in moved.err
