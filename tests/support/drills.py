@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from rusbeir.retrieval.elasticsearch import connection
@@ -17,7 +18,8 @@ from tests.support.elastic_node import Node
 from tests.support.stubs import Words, recipe
 
 VOCABULARY = [f"w{number}" for number in range(5_000)]
-WEIGHTS = [1 / (rank + 1) for rank in range(5_000)]
+CUMULATIVE = list(accumulate(1 / (rank + 1) for rank in range(5_000)))
+"""Zipf's. From single weights, each call of `choices` would add these sums up again."""
 
 
 class Stream:
@@ -35,7 +37,7 @@ class Stream:
         for row in range(self._count):
             if row == self._count // 2:
                 self._half()
-            yield Doc(f"d{row}", " ".join(random_.choices(VOCABULARY, WEIGHTS, k=30)))
+            yield Doc(f"d{row}", " ".join(random_.choices(VOCABULARY, cum_weights=CUMULATIVE, k=30)))
 
     def __getitem__(self, doc_id: str) -> Doc:
         raise KeyError(doc_id)
@@ -72,7 +74,7 @@ def load(nodes: Sequence[Node], engine: str, folder: Path, count: int, victim: i
 
 def queries(count: int) -> dict[str, str]:
     random_ = random.Random(6)
-    return {str(number): " ".join(random_.choices(VOCABULARY, WEIGHTS, k=5)) for number in range(count)}
+    return {str(number): " ".join(random_.choices(VOCABULARY, cum_weights=CUMULATIVE, k=5)) for number in range(count)}
 
 
 def disturbed(retriever: LexicalRetriever, asked: dict[str, str], disturb: Callable[[], None]) -> tuple[Run, float]:
