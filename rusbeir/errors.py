@@ -4,7 +4,8 @@ RusbeirError
 ├── UnknownName(LookupError)     a name nobody registered; the message lists what exists
 ├── BadInput(ValueError)         data or options that cannot be right; the message says where and what to do
 ├── MissingExtra(ImportError)    an optional package is not installed
-└── BackendError(RuntimeError)   a server, a disk or an index failed
+├── BackendError(RuntimeError)   a server, a disk or an index failed
+└── Suspended                    nothing failed: the work waits for answers that come later
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ class MissingExtra(RusbeirError, ImportError):
 
 class BackendError(RusbeirError, RuntimeError):
     """Something outside of this process failed."""
+
+
+class Suspended(RusbeirError):
+    """The work waits for answers that come later; the message says how it is resumed."""
 
 
 def unknown(

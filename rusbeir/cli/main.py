@@ -41,7 +41,7 @@ from rusbeir.cli.search import search
 from rusbeir.cli.systems import systems
 from rusbeir.cli.tune import tune
 from rusbeir.cli.validity import validity
-from rusbeir.errors import BackendError, BadInput, RusbeirError, speak_options
+from rusbeir.errors import BackendError, BadInput, RusbeirError, Suspended, speak_options
 from rusbeir.processes import end_workers
 from rusbeir.text import make_line
 
@@ -204,6 +204,9 @@ def main() -> None:
             message += " Write it before the verb, as in: rusbeir --quiet bench mini/ru"
         note(f"rusbeir: {make_line(message)}")
         sys.exit(error.exit_code)
+    except Suspended as pause:
+        note(str(pause))
+        sys.exit(0)
     except RusbeirError as error:
         logger.debug("the traceback of the error below", exc_info=True)
         note(f"rusbeir: {error}")

@@ -180,6 +180,16 @@ BudgetChars: TypeAlias = Annotated[
 BudgetCost: TypeAlias = Annotated[
     float | None, typer.Option("--budget-cost", help="Stop before the total cost exceeds this.")
 ]
+BatchOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--batch-out", metavar="FILE", help="Write the model's requests to this JSONL file, and send nothing."
+    ),
+]
+BatchIn: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--batch-in", metavar="FILE", help="Read answers to such requests from this file; repeatable."),
+]
 ModelLimits: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),

@@ -80,6 +80,8 @@ def port(
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
     ] = None,
+    batch_out: options.BatchOut = None,
+    batch_in: options.BatchIn = None,
     on: options.On = None,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
@@ -141,6 +143,8 @@ def port(
         retry_segments=retry_segments,
         keep_untranslated=keep_untranslated,
         export=export,
+        batch_out=batch_out,
+        batch_in=batch_in or (),
         on=on,
         **order,
     )

@@ -41,6 +41,8 @@ def rewrite(
     ] = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    batch_out: options.BatchOut = None,
+    batch_in: options.BatchIn = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only estimate the volume, the time and the cost.")
     ] = False,
@@ -54,12 +56,13 @@ def rewrite(
     Example: rusbeir synth rewrite xquad/en --llm qwen3-30b --out xquad-rewritten
     """
     from rusbeir.errors import BadInput
-    from rusbeir.jobs import Spending
+    from rusbeir.jobs import BatchOptions, Spending
     from rusbeir.synthesis import estimate_rewrite
     from rusbeir.synthesis import rewrite as rewrite_one
 
     model_options = options.translator_options(option, llm=llm)
     parameters = inspect.signature(rewrite_one).parameters.keys() | Spending.__annotations__.keys()
+    parameters |= BatchOptions.__annotations__.keys()
     if taken := model_options.keys() & parameters:
         raise BadInput(f"--option {min(taken)}: this is not an option of the translator llm.")
     order = {
@@ -76,7 +79,8 @@ def rewrite(
     with output.progress() as progress:
         report = rewrite_one(
             dataset, out=out, encoder=encoder, budget_chars=budget_chars, budget_cost=budget_cost,
-            retry_failed=retry_failed, progress=progress, tell=output.note, **order,
+            retry_failed=retry_failed, batch_out=batch_out, batch_in=batch_in or (), progress=progress,
+            tell=output.note, **order,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

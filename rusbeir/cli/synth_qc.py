@@ -63,6 +63,8 @@ def qc(
     option: options.ModelLimits = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    batch_out: options.BatchOut = None,
+    batch_in: options.BatchIn = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate the labels and their cost.")] = False,
     retry_failed: options.RetryFailed = False,
     as_json: options.Json = False,
@@ -106,7 +108,7 @@ def qc(
         report = control_quality(
             dataset, out=out, llm=llm, rules=rules, language=lang, split=split, undo=undo or (), seed=seed,
             budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            progress=progress, tell=output.note, **model_options,
+            batch_out=batch_out, batch_in=batch_in or (), progress=progress, tell=output.note, **model_options,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

@@ -37,6 +37,8 @@ def queries(
     option: options.ModelLimits = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    batch_out: options.BatchOut = None,
+    batch_in: options.BatchIn = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens and cost.")] = False,
     retry_failed: options.RetryFailed = False,
     as_json: options.Json = False,
@@ -66,7 +68,7 @@ def queries(
     with output.progress() as progress:
         report = make_queries(
             corpus, llm=llm, out=out, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            progress=progress, tell=output.note, **order, **model_options,
+            batch_out=batch_out, batch_in=batch_in or (), progress=progress, tell=output.note, **order, **model_options,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

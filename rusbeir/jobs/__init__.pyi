@@ -4,6 +4,10 @@ from .asking import Question as Question
 from .asking import Unfit as Unfit
 from .asking import bound_request as bound_request
 from .asking import count_answers as count_answers
+from .batch_exchange import Exchange as Exchange
+from .batch_exchange import Postponed as Postponed
+from .batches import BatchRun as BatchRun
+from .batches import open_batches as open_batches
 from .budget import Budget as Budget
 from .budget import BudgetReached as BudgetReached
 from .budget import BudgetTooSmall as BudgetTooSmall
@@ -13,6 +17,7 @@ from .budget import Meter as Meter
 from .budget import Spent as Spent
 from .http import MAX_ANSWER_BYTES as MAX_ANSWER_BYTES
 from .http import bound_answers as bound_answers
+from .journal import BATCHES as BATCHES
 from .journal import Attempt as Attempt
 from .journal import Journal as Journal
 from .journal import Task as Task
@@ -34,12 +39,14 @@ from .llm_answer import list_missing_prices as list_missing_prices
 from .llm_answer import read_object as read_object
 from .llm_answer import refuse_unpriced as refuse_unpriced
 from .llm_job import Answers as Answers
+from .llm_job import BatchOptions as BatchOptions
 from .llm_job import LlmJob as LlmJob
 from .llm_job import LlmOptions as LlmOptions
 from .llm_job import LlmRequest as LlmRequest
 from .llm_job import Spending as Spending
 from .llm_job import ask_all as ask_all
 from .llm_job import read_llm_options as read_llm_options
+from .llm_job import select_batching as select_batching
 from .prompts import digest_prompts as digest_prompts
 from .prompts import find_prompt_language as find_prompt_language
 from .prompts import read_prompts as read_prompts

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs.budget import Budget, Meter
+from rusbeir.jobs.batch_exchange import Postponed
+from rusbeir.jobs.budget import Budget, Meter, Spent
 from rusbeir.jobs.journal import Attempt, Journal, Task
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import Answer, Price, Rejected, bound_chat, read_object
 from rusbeir.jobs.throttle import Exhausted, Throttle, UselessAnswers
 from rusbeir.text import replace_surrogates, shorten
 from rusbeir.types import Progress, silent
+
+if TYPE_CHECKING:
+    from rusbeir.jobs.batches import BatchRun
 
 ATTEMPTS = 3
 """How often one question is asked, each time with another seed, until an answer is valid."""
@@ -60,23 +64,38 @@ class Asker:
     throttle: Throttle
     budget: Budget
     progress: Progress = silent
+    batches: BatchRun | None = None
+    """Where requests are collected instead of being sent one by one."""
     _done: int = field(default=0, init=False)
     _prose: int = field(default=0, init=False)
     """Answers in a row without a JSON object."""
     _useless: UselessAnswers = field(default_factory=UselessAnswers, init=False)
 
     def __post_init__(self) -> None:
-        self.client = replace(self.client, meter=Meter(budget=self.budget))
+        self.client = replace(self.client, meter=Meter(budget=self.budget), exchange=self.batches)
 
     @property
     def retries(self) -> int:
         """The number of requests so far that repeated another."""
-        return self.throttle.retries + self.client.meter.repeats
+        return self.throttle.retries + self.client.meter.repeats + (self.batches.repeats if self.batches else 0)
 
-    async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:
-        """Ask as `ask` does, and close the connections to the endpoint."""
+    @property
+    def is_offline(self) -> bool:
+        """Whether nothing is sent by this process."""
+        return self.batches is not None and self.batches.is_offline
+
+    @property
+    def spent(self) -> Spent:
+        """What the requests of this run took."""
+        return Spent.sum([self.client.meter.spent, *([self.batches.spent] if self.batches else [])])
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Await work, which asks about what is not answered yet: once or, in batches, until no answer is missing.
+
+        The connections to the endpoint are closed afterwards. Raises what `ask` raises, and Suspended.
+        """
         async with self.client:
-            await self.ask(question, tasks, total)
+            await (work() if self.batches is None else self.batches.run(work))
 
     async def ask(self, question: Question, tasks: Iterable[Task], total: int) -> None:
         """Ask about each of the tasks, total in number, which are taken as they are needed.
@@ -92,8 +111,9 @@ class Asker:
             nonlocal stopped, unanswered
             while not stopped and (task := next(waiting, None)) is not None:
                 try:
-                    attempt = await self._answer(question, task)
-                    self.journal.record([attempt])
+                    attempt = await self._settle(question, task)
+                    if attempt is None:
+                        continue
                     if attempt.state == "retry":
                         # The endpoint failed, not the question: the next run asks again.
                         unanswered += 1
@@ -122,13 +142,26 @@ class Asker:
                 f"{reasons}), so nothing was written. What was answered is kept; run the same command again."
             )
 
-    async def _answer(self, question: Question, task: Task) -> Attempt:
-        """Return the last attempt at a task; earlier ones have been recorded."""
+    async def _settle(self, question: Question, task: Task) -> Attempt | None:
+        """Record the attempts at a task, and return the last one; None where an answer comes later."""
+        attempts: list[Attempt] = []
+        try:
+            attempts.append(await self._answer(question, task, attempts))
+        except Postponed:
+            # Its earlier answers are kept, and are read again with the one that comes.
+            attempts.clear()
+            return None
+        finally:
+            if attempts:
+                self.journal.record(attempts)
+        return attempts[-1]
+
+    async def _answer(self, question: Question, task: Task, earlier: list[Attempt]) -> Attempt:
+        """Return the last attempt at a task; the others are appended to earlier."""
         failed = Attempt(task.key, self.signature, "failed")
         for attempt in range(ATTEMPTS):
             if attempt:
-                self.client.meter.repeats += 1
-                self.journal.record([failed._replace(state="retry")])
+                earlier.append(failed._replace(state="retry"))
             try:
                 answer = await self._send(question, question.write(task.payload), attempt)
             except Exhausted as error:
@@ -148,7 +181,7 @@ class Asker:
             shown = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
             failed = failed._replace(error=f"{reason or INVALID}: {shown}")
             if self._prose >= MAX_PROSE:
-                self.journal.record([failed])
+                earlier.append(failed)
                 raise BackendError(
                     f"{self._prose} answers of {self.client.model} in a row hold no JSON object, as if "
                     f"{self.client.endpoint} ignored the schema that is sent with each question; the last: "
@@ -164,6 +197,7 @@ class Asker:
                 temperature=question.temperature or (_RETRY_TEMPERATURE if attempt else 0.0),
                 seed=self.seed + attempt,
                 max_tokens=question.max_tokens,
+                repeat=attempt > 0,
             )
         )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
-from rusbeir.jobs.journal import Journal
+from rusbeir.jobs.journal import SET_META, Change, Journal
 from rusbeir.jobs.throttle import Transient
 from rusbeir.storage import cannot_write, open_database, reporting_sqlite
 
@@ -101,12 +101,23 @@ class Budget:
             _refuse_beyond(limit, self._counts["cost"], need, _UNITS, "in money", "budget_cost")
         self.correct(Spent(requests=1, chars=chars, cost=cost))
 
-    def correct(self, more: Spent) -> None:
-        """Count what a request took in addition to its reservation; negative where it took less."""
+    def fits(self, chars: int, cost: float) -> bool:
+        """Whether so much could be spent in addition."""
+        fits_chars = self.chars is None or self._counts["chars"] + chars <= self.chars
+        return fits_chars and (
+            self.cost is None or self._counts["cost"] + round(cost * _UNITS) <= round(self.cost * _UNITS)
+        )
+
+    def correct(self, more: Spent, together: Sequence[Change] = ()) -> None:
+        """Count what requests took in addition to their reservation; negative where they took less.
+
+        The changes of the journal that belong together with it are made in the same transaction.
+        """
         differences = {name.replace("_", " "): number for name, number in vars(more).items()}
         differences["cost"] = round(more.cost * _UNITS)
         counts = {name: max(count + differences[name], 0) for name, count in self._counts.items()}
-        self._journal.set_meta({f"spent {name}": str(count) for name, count in counts.items()})
+        spent = [(f"spent {name}", str(count)) for name, count in counts.items()]
+        self._journal.write(SET_META, spent, together=together)
         self._counts = counts
 
 

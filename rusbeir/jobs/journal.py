@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rusbeir.errors import BadInput
 from rusbeir.storage import WRITE_AHEAD, hold, open_database, reporting_sqlite
@@ -54,6 +54,14 @@ _SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT}",
 )
+
+
+BATCHES = "batches"
+"""The name under which a journal says that it has requests of batches."""
+SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+
+Change: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
+"""A statement, and the rows that it is run for."""
 
 
 @dataclass(eq=False)
@@ -122,7 +130,7 @@ class Journal:
 
     def set_meta(self, values: Mapping[str, str]) -> None:
         """Store each value under its name, all in one transaction."""
-        self.write("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", values.items())
+        self.write(SET_META, values.items())
 
     def add(self, tasks: Iterable[Task]) -> int:
         """Add the tasks whose keys are new, and return how many were. Streams, in transactions.
@@ -177,16 +185,26 @@ class Journal:
         except UnicodeEncodeError:
             return self.read(statement, [_bindable(value) for value in parameters])
 
-    def write(self, statement: str, rows: Iterable[Sequence[Any]], *, expected: int | None = None) -> int:
+    def write(
+        self,
+        statement: str,
+        rows: Iterable[Sequence[Any]],
+        *,
+        expected: int | None = None,
+        together: Sequence[Change] = (),
+    ) -> int:
         """Run the statement for each of rows in one transaction, and return how many rows it changed.
 
-        Raises BadInput, and changes nothing, where that is not as many as expected.
+        The changes that belong together with it are made before, in the same transaction. Raises BadInput, and changes
+        nothing, where the number is not as expected.
         """
         rows = list(rows)
         try:
             with self._lock, reporting_sqlite(self.path, "journal"):
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
+                    for other, other_rows in together:
+                        self._db.executemany(other, other_rows)
                     changed = self._db.executemany(statement, rows).rowcount
                     if expected is not None and changed != expected:
                         raise BadInput(
@@ -198,7 +216,9 @@ class Journal:
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
         except UnicodeEncodeError:
-            return self.write(statement, [tuple(map(_bindable, row)) for row in rows], expected=expected)
+            sendable = [(other, [tuple(map(_bindable, row)) for row in other_rows]) for other, other_rows in together]
+            rows = [tuple(map(_bindable, row)) for row in rows]
+            return self.write(statement, rows, expected=expected, together=sendable)
         return max(changed, 0)
 
 

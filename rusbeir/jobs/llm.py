@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
+from http import HTTPStatus
+from types import MappingProxyType, TracebackType
 from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.jobs.batch_exchange import Exchange
 from rusbeir.jobs.budget import Charge, Meter
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.llm_answer import (
@@ -24,6 +27,7 @@ from rusbeir.jobs.llm_answer import (
     count_tokens,
     parse_response,
     read_answer,
+    read_error,
     read_vectors,
 )
 from rusbeir.jobs.throttle import Transient, find_passing_reason, retry_after_seconds
@@ -50,6 +54,9 @@ _SUBSTITUTES: Mapping[str, str | None] = {
 }
 
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Llm:
     """A model at an endpoint. For one event loop; close it, or use it as an async context manager.
@@ -69,6 +76,8 @@ class Llm:
     max_answer_bytes: int = MAX_ANSWER_BYTES
     price: Price = FREE
     meter: Meter = field(default_factory=Meter, repr=False, compare=False)
+    exchange: Exchange | None = field(default=None, repr=False, compare=False)
+    """Has answers to requests that it collected before; without one, every request is sent."""
     _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     _refused_options: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
@@ -126,13 +135,16 @@ class Llm:
         seed: int | None = None,
         max_tokens: int | None = None,
         top_logprobs: int | None = None,
+        repeat: bool = False,
     ) -> Answer:
         """The model's answer to messages ({"role": …, "content": …}), JSON by the schema where the server obeys it.
 
         An option that the model refuses (temperature, seed, schema) is left out from then on, with a warning: check
-        the answer against the schema. Raises Transient for failures worth repeating (rate-limited, timeout, server,
+        the answer against the schema. repeat says that the request asks again for what an answered one did not bring,
+        and is counted. Raises Transient for failures worth repeating (rate-limited, timeout, server,
         malformed, empty), Rejected for this request alone, BadInput for a wrong key or model, BackendError for a
-        quota that is used up, BudgetReached, and MissingExtra without the package openai.
+        quota that is used up, BudgetReached, MissingExtra without the package openai, and Postponed where the
+        exchange has no answer yet.
         """
         options: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
         if top_logprobs is not None:
@@ -144,10 +156,15 @@ class Llm:
             }
         while True:
             sent = self._allowed({name: value for name, value in options.items() if value is not None})
+            request = {"model": self.model, "messages": list(messages), **sent}
+            bound = bound_chat(messages, schema, max_tokens or 0, self.price)
             try:
-                async with self.meter.request(*bound_chat(messages, schema, max_tokens or 0, self.price)) as charge:
-                    body = await self._post("chat", {"model": self.model, "messages": list(messages), **sent})
-                    return self._read(read_answer, body, charge)
+                if self.exchange is not None and (reply := self.exchange.fetch(request, *bound, repeat)) is not None:
+                    return self._read_reply(*reply)
+                self.meter.repeats += repeat
+                repeat = False
+                async with self.meter.request(*bound) as charge:
+                    return self._read(read_answer, await self._post("chat", request), charge)
             except _OptionRefused as refusal:
                 if refusal.option in self._refused_options and refusal.option not in sent:
                     raise Rejected("rejected", refusal.detail) from None
@@ -187,23 +204,38 @@ class Llm:
 
     async def _post(self, kind: Literal["chat", "embeddings"], request: Mapping[str, Any]) -> str:
         """Return the body of the server's answer to one request."""
-        openai = require("openai", "A language model", "llm")
         if not self._clients:
-            settings = {"base_url": self.endpoint, "api_key": self.key, "timeout": self.timeout_seconds}
-            query = dict(parse_qsl(self.query, keep_blank_values=True)) or None
-            # A redirection would send the texts to an address that nobody gave.
-            http = bound_answers(openai.DefaultAsyncHttpxClient(follow_redirects=False), self.max_answer_bytes)
-            self._clients.append(openai.AsyncOpenAI(**settings, default_query=query, max_retries=0, http_client=http))
-        # None of the client's errors is kept as a cause: they hold the request, and with it the key.
-        try:
-            client = self._clients[0]
-            resource = client.chat.completions if kind == "chat" else client.embeddings
+            self._clients.append(self.connect())
+        client = self._clients[0]
+        resource = client.chat.completions if kind == "chat" else client.embeddings
+        with self.reporting():
             async with asyncio.timeout(self.timeout_seconds):
                 return str((await resource.with_raw_response.create(**request)).text)
+
+    def connect(self, *, bounded: bool = True) -> Any:
+        """Open a client of the package openai for this endpoint; bounded says whether long answers are refused."""
+        openai = require("openai", "A language model", "llm")
+        settings = {"base_url": self.endpoint, "api_key": self.key, "timeout": self.timeout_seconds}
+        query = dict(parse_qsl(self.query, keep_blank_values=True)) or None
+        # A redirection would send the texts to an address that nobody gave.
+        http = openai.DefaultAsyncHttpxClient(follow_redirects=False)
+        if bounded:
+            http = bound_answers(http, self.max_answer_bytes)
+        return openai.AsyncOpenAI(**settings, default_query=query, max_retries=0, http_client=http)
+
+    @contextlib.contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Raise what failures of a client's request mean, as chat does, in place of its own errors."""
+        openai = require("openai", "A language model", "llm")
+        # None of the client's errors is kept as a cause: they hold the request, and with it the key.
+        try:
+            yield
         except (openai.APITimeoutError, TimeoutError):
             raise Transient("timeout", detail=f"no answer within {self.timeout_seconds:g} seconds") from None
         except openai.APIStatusError as error:
-            raise _failure(error, self) from None
+            raise _failure(
+                self, error.status_code, error.body, error.response.reason_phrase, error.response.headers
+            ) from None
         except openai.APIConnectionError as error:
             cause = str(error.__cause__ or error)
             raise Transient(
@@ -216,6 +248,12 @@ class Llm:
             raise Rejected(
                 "rejected", "the text contains unpaired surrogates, which cannot be encoded as UTF-8"
             ) from None
+
+    def _read_reply(self, status: int, body: str) -> Answer:
+        """Return the answer in a response that came with a batch, where it was counted. Raises as chat does."""
+        if status != HTTPStatus.OK:
+            raise _failure(self, status, read_error(body))
+        return self._read(read_answer, body, Charge())
 
     def _read(self, read: Callable[[Mapping[str, Any]], T], body: str, charge: Charge) -> T:
         """Return what read finds in the body of a response, whose tokens are counted."""
@@ -248,12 +286,11 @@ class _OptionRefused(BackendError):
         self.detail = detail
 
 
-def _failure(error: Any, llm: Llm) -> Exception:
-    """Return the exception that an HTTP error status of the model's endpoint means."""
-    status = int(error.status_code)
-    body = error.body if isinstance(error.body, dict) else {}
-    message = str(body.get("message") or error.body or "")
-    detail = llm._redact(f"{status} {message or error.response.reason_phrase}")
+def _failure(llm: Llm, status: int, error: Any, phrase: str = "", headers: Mapping[str, str] = _NOTHING) -> Exception:
+    """Return the exception that an HTTP error status of the model's endpoint means; error is what its body says."""
+    body = error if isinstance(error, dict) else {}
+    message = str(body.get("message") or error or "")
+    detail = llm._redact(f"{status} {message or phrase}")
     words = " ".join(str(body.get(name) or "") for name in ("code", "type", "message")).lower()
     option = str(body.get("param") or "").partition(".")[0]
     if status == 429 and "insufficient_quota" in words:
@@ -262,11 +299,11 @@ def _failure(error: Any, llm: Llm) -> Exception:
         return Transient(
             reason,
             detail=detail,
-            retry_after=_retry_after(error.response.headers),
+            retry_after=_retry_after(headers),
             billed=False,
         )
     if 300 <= status < 400:
-        address = error.response.headers.get("location", "nowhere")
+        address = headers.get("location", "nowhere")
         return Transient("server", detail=llm._redact(f"{status} leads to {address}, which OPENAI_BASE_URL is not"))
     if status in {401, 403}:
         return BadInput(f"{llm.endpoint} does not accept the key in OPENAI_API_KEY ({detail}).")

@@ -132,6 +132,15 @@ def read_answer(response: Mapping[str, Any]) -> Answer:
     )
 
 
+def read_error(body: str) -> Any:
+    """Return what the body of an HTTP error says: the object under "error", or all of it."""
+    try:
+        response = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    return response.get("error", response) if isinstance(response, dict) else response
+
+
 THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 """What models that think aloud write before their answer."""
 _FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs.asking import Asker, Question, bound_request
 from rusbeir.jobs.budget import Budget, Spent
-from rusbeir.jobs.journal import Journal, Task
+from rusbeir.jobs.journal import BATCHES, Journal, Task
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import PRICES, Price, ask_for_prices, list_missing_prices, refuse_unpriced
 from rusbeir.jobs.task_queue import TaskQueue
@@ -42,7 +43,21 @@ class Spending(TypedDict, total=False):
     retry_failed: bool
 
 
-class LlmRequest(LlmOptions, Spending, total=False):
+class BatchOptions(TypedDict, total=False):
+    """The ways in which requests are answered in batches (docs/port.md); without these, they are sent one by one."""
+
+    batch_out: str | Path | None
+    """The file to which requests without an answer are written, instead of sending them."""
+    batch_in: Sequence[str | Path]
+    """Files of answers."""
+
+
+def select_batching(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the options that are of BatchOptions, and say something."""
+    return {name: options[name] for name in BatchOptions.__annotations__ if options.get(name)}
+
+
+class LlmRequest(LlmOptions, Spending, BatchOptions, total=False):
     """A request of a model about many things: an LlmJob without its model and signature."""
 
     seed: int
@@ -65,7 +80,9 @@ def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
     return price, replace(Limits(**read_backends()["llm"]["limits"]), **limits)
 
 
-_JOB_FIELDS = LlmRequest.__annotations__.keys() - LlmOptions.__annotations__.keys()
+_JOB_FIELDS = (
+    LlmRequest.__annotations__.keys() - LlmOptions.__annotations__.keys() - BatchOptions.__annotations__.keys()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +99,8 @@ class LlmJob:
     options: LlmOptions = field(default_factory=LlmOptions)
     retry_failed: bool = False
     """Whether questions without a valid answer are asked again."""
+    batching: Mapping[str, Any] = field(default_factory=dict)
+    """The BatchOptions that say something."""
     progress: Progress = silent
     tell: Tell = lambda line: None
 
@@ -89,8 +108,15 @@ class LlmJob:
     def of(cls, llm: str, signature: str, request: LlmRequest) -> LlmJob:
         """The job of asking that model under the signature; all but the fields of a job are options of the model."""
         fields: dict[str, Any] = {name: value for name, value in request.items() if name in _JOB_FIELDS}
-        options = {name: value for name, value in request.items() if name not in _JOB_FIELDS}
+        other = _JOB_FIELDS | BatchOptions.__annotations__.keys()
+        options = {name: value for name, value in request.items() if name not in other}
+        fields["batching"] = select_batching(request)
         return cls(llm=llm, signature=signature, options=cast(LlmOptions, options), **fields)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether nothing is sent by this process."""
+        return bool(self.batching)
 
     def refuse_unpriced(self, *, of_verb: bool = False) -> None:
         """Raise BadInput for a budget of money without the model's prices."""
@@ -101,13 +127,26 @@ class LlmJob:
         if not self.llm.strip():
             raise BadInput(f"Name the model with {option('llm', 'MODEL')}, as the endpoint names it.")
         price, limits = read_llm_options(self.options)
+        budget = Budget(journal, chars=self.budget_chars, cost=self.budget_cost)
+        if self.is_offline:
+            client = Llm(model=self.llm, endpoint="", key="", price=price)
+        else:
+            client = Llm.from_environment(self.llm, timeout_seconds=limits.timeout_seconds, price=price)
+        batches = None
+        if self.batching or journal.get_meta(BATCHES):
+            from rusbeir.jobs.batches import open_batches
+
+            batches = open_batches(self.batching, journal, budget, price, self.tell)
+            # What is read from the journal needs no pace.
+            limits = replace(limits, requests_per_second=None) if self.batching else limits
         return Asker(
             journal=journal,
-            client=Llm.from_environment(self.llm, timeout_seconds=limits.timeout_seconds, price=price),
+            client=client,
             signature=self.signature,
             seed=self.seed,
             throttle=Throttle(limits),
-            budget=Budget(journal, chars=self.budget_chars, cost=self.budget_cost),
+            budget=budget,
+            batches=batches,
             progress=self.progress,
         )
 
@@ -161,12 +200,18 @@ def ask_all(
     spent, retries = Spent(), 0
     if pending:
         asker = job.open(journal)
-        prompts = (question.write(payload(thing)) for thing in pending.values())
-        chars = sum(bound_request(question, messages, asker.client.price)[0] for messages in prompts)
-        job.tell(f"{asker.client.endpoint} receives {len(pending):,} {what}, {chars:,} characters in all.")
-        left = (Task.of(question.kind, payload(thing)) for thing in pending.values())
-        run_to_end(asker.run(question, left, len(pending)))
-        spent, retries = asker.client.meter.spent, asker.retries
+        if not job.is_offline:
+            prompts = (question.write(payload(thing)) for thing in pending.values())
+            chars = sum(bound_request(question, messages, asker.client.price)[0] for messages in prompts)
+            job.tell(f"{asker.client.endpoint} receives {len(pending):,} {what}, {chars:,} characters in all.")
+
+        async def ask() -> None:
+            done = queue.outcomes(list(pending)).keys()
+            left = [thing for key, thing in pending.items() if key not in done]
+            await asker.ask(question, (Task.of(question.kind, payload(thing)) for thing in left), len(left))
+
+        run_to_end(asker.run(ask))
+        spent, retries = asker.spent, asker.retries
     outcomes = queue.outcomes(keys)
     return Answers(
         values=[queue.parse(outcomes[key].result) if outcomes[key].state == "done" else None for key in keys],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from rusbeir.jobs import Limits, Meter
+    from rusbeir.jobs import Exchange, Limits, Meter, Price
 
 REASONS = (
     "empty",
@@ -173,6 +173,23 @@ class ReadsContext(Protocol):
         self, context: Context, texts: Sequence[str], source: str, target: str
     ) -> Sequence[Outcome]:
         """Translator.translate, for texts that are all in the same place of a document."""
+        ...
+
+
+@runtime_checkable
+class TakesBatches(Protocol):
+    """A translator whose requests can be answered in batches."""
+
+    @property
+    def price(self) -> Price:
+        """Return its prices, a missing one as 0."""
+        ...
+
+    def with_exchange(self, exchange: Exchange) -> Self:
+        """Return the translator, which takes its answers from batches.
+
+        It raises jobs.Postponed for a text whose answer comes later.
+        """
         ...
 
 

@@ -81,7 +81,7 @@ def ask(path, server, payloads, *, concurrency=1, price=PRICE, **budget):
         queue = TaskQueue(journal, KIND, "adder")
         stopped = None
         try:
-            asyncio.run(asker.run(QUESTION, queue.unfinished(), queue.size().pending))
+            asyncio.run(asker.run(lambda: asker.ask(QUESTION, queue.unfinished(), queue.size().pending)))
         except (BackendError, BadInput) as error:
             stopped = error
         found = {result.task.payload: int(result.result) for result in queue.results("done")}

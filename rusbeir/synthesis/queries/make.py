@@ -117,7 +117,7 @@ def make_queries(
         **report,
         "out": str(out),
         **card,
-        **asker.client.meter.spent.describe_run(asker.retries),
+        **asker.spent.describe_run(asker.retries),
         "answers": n_answers,
         "invalid_answers": n_invalid,
         "spent": asdict(asker.budget.spent),
@@ -126,8 +126,10 @@ def make_queries(
 
 async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell) -> None:
     """Take all drafts through all steps. Raises BackendError where questions stay without an answer."""
-    order, is_announced = drafts.order, False
-    async with asker.client:
+    order, is_announced = drafts.order, asker.is_offline
+
+    async def ask() -> None:
+        nonlocal is_announced
         for step in drafts.steps:
             pending = sum(1 for _ in drafts.open_tasks(step))
             if pending and not is_announced:
@@ -138,6 +140,8 @@ async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell)
                 )
                 is_announced = True
             await asker.ask(order.writer.question(step), drafts.open_tasks(step), pending)
+
+    await asker.run(ask)
 
 
 def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:

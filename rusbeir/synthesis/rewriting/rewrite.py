@@ -15,7 +15,18 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, option
-from rusbeir.jobs import CORPUS, Budget, Journal, Spending, Tell, refuse_unpriced, run_to_end, tell_prompt_language
+from rusbeir.jobs import (
+    CORPUS,
+    BatchOptions,
+    Budget,
+    Journal,
+    Spending,
+    Tell,
+    refuse_unpriced,
+    run_to_end,
+    select_batching,
+    tell_prompt_language,
+)
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.likeness import compare_texts, open_encoder
 from rusbeir.synthesis.rewriting.corpora import Rewriting, read_other_corpora
@@ -60,8 +71,8 @@ def estimate_rewrite(
     return estimates(selection.material, [TranslatorEntry.of(rewriter)], tag, progress=progress)[0]
 
 
-class RewriteOptions(TranslatorOptions, Spending, total=False):
-    """The options of the translator llm, and what a rewriting may cost."""
+class RewriteOptions(TranslatorOptions, Spending, BatchOptions, total=False):
+    """The options of the translator llm, what a rewriting may cost, and how it is asked in batches."""
 
 
 def rewrite(
@@ -91,28 +102,27 @@ def rewrite(
         {'rewritten': 3631, 'kept_human': 2, 'short': 0, 'long': 0, 'not_drawn': 0}
     """
     out = Path(out)
-    budget_chars, budget_cost = options.pop("budget_chars", None), options.pop("budget_cost", None)
-    retry_failed = options.pop("retry_failed", False)
-    rewriter = Rewriter.make(temperature=temperature, **cast(TranslatorOptions, options))
-    refuse_unpriced(budget_cost, rewriter.llm, TranslatorEntry.of(rewriter).price_remedy)
+    spending, batching, model_options = _split_options(options)
+    rewriter = Rewriter.make(temperature=temperature, **model_options)
+    refuse_unpriced(spending.get("budget_cost"), rewriter.llm, TranslatorEntry.of(rewriter).price_remedy)
     selection = select_documents(dataset, language=language, split=split, sample=sample, seed=seed, progress=progress)
     tag = selection.source.card.language
-    rewriter.check(tag, tag)
+    if not batching:
+        rewriter.check(tag, tag)
     system = open_encoder(encoder, tag) if encoder else None
     corpus = f"{slug(rewriter.llm) or 'model'}-tmp{temperature:g}"
     others = read_other_corpora(out, corpus, rewriter.signature)
     tell_prompt_language(PROMPTS, tag, rewriter.llm, tell)
     with open_port_folder(out, _identify(selection), [TranslatorEntry.of(rewriter)], more=False) as (journal, chain):
         plan = Plan(language=tag, glossary=None, entries=chain)
-        if retry_failed:
+        if spending.get("retry_failed"):
             plan.reset_missing(journal)
         if not journal.get_meta("cut"):
             journal.add(plan.tasks(selection.material.document_texts(selection.material.dataset.corpus), plan.steps[0]))
             journal.set_meta({"cut": "yes"})
-        budget = Budget(journal, chars=budget_chars, cost=budget_cost)
-        requests = run_to_end(
-            translate_pending(plan, journal, source=tag, target=tag, budget=budget, progress=progress, tell=tell)
-        )
+        budget = Budget(journal, chars=spending.get("budget_chars"), cost=spending.get("budget_cost"))
+        talk: dict[str, Any] = {"progress": progress, "tell": tell, "batching": batching}
+        requests = run_to_end(translate_pending(plan, journal, source=tag, target=tag, budget=budget, **talk))
         outcome = _summarise(plan, journal, selection.source.card.name, out)
         rewriting = Rewriting(
             selection=selection, plan=plan, journal=journal, out=out, corpus=corpus, progress=progress
@@ -134,6 +144,14 @@ def rewrite(
     with atomic_file(out / "qa" / f"rewrite-{corpus}.json") as file:
         file.write(orjson.dumps(quality, option=orjson.OPT_INDENT_2) + b"\n")
     return {**quality, "out": str(out), **card, **requests, "spent": asdict(budget.spent)}
+
+
+def _split_options(options: RewriteOptions) -> tuple[Spending, dict[str, Any], TranslatorOptions]:
+    """Return (what it may cost, the options of batches that say something, the options of the translator llm)."""
+    names = Spending.__annotations__.keys(), BatchOptions.__annotations__.keys()
+    spending = {name: value for name, value in options.items() if name in names[0]}
+    of_model = {name: value for name, value in options.items() if name not in names[0] | names[1]}
+    return cast(Spending, spending), select_batching(options), cast(TranslatorOptions, of_model)
 
 
 def _identify(selection: Selection) -> dict[str, str]:

@@ -15,6 +15,7 @@ from rusbeir.jobs import (
     PRICES,
     THOUGHTS,
     Answer,
+    Exchange,
     Limits,
     Llm,
     Meter,
@@ -84,6 +85,7 @@ class LlmTranslator:
     limits: Limits = field(default_factory=lambda: preset("llm").limits)
     judge: Judge = field(default=judge, repr=False)
     meter: Meter = field(default_factory=Meter, repr=False, compare=False)
+    exchange: Exchange | None = field(default=None, repr=False, compare=False)
     schema: ClassVar[Mapping[str, Any] | None] = SCHEMA
     """The schema of an answer; None for plain text."""
     _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
@@ -132,15 +134,17 @@ class LlmTranslator:
         """The translator, which reserves each request at the meter before it sends it."""
         return replace(self, meter=meter)
 
+    def with_exchange(self, exchange: Exchange) -> Self:
+        """Return the translator, which takes its answers from batches. Raises BadInput without a model."""
+        self._refuse_no_model()
+        return replace(self, exchange=exchange)
+
     def check(self, source: str, target: str) -> None:
         """BadInput without a model, an endpoint or a key; MissingExtra without the package openai.
 
         Any pair of languages is worth a try.
         """
-        if not self.llm.strip():
-            raise BadInput(
-                f"The translator llm needs a model: give {option('llm', 'MODEL')}, as the endpoint names it."
-            )
+        self._refuse_no_model()
         if self.attempts < 1:
             raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
         if type(self.context) is not int or self.context < 0:
@@ -181,10 +185,18 @@ class LlmTranslator:
         if (client := self._clients.take()) is not None:
             await client.close()
 
+    def _refuse_no_model(self) -> None:
+        if not self.llm.strip():
+            raise BadInput(
+                f"The translator llm needs a model: give {option('llm', 'MODEL')}, as the endpoint names it."
+            )
+
     def _open(self) -> Llm:
+        if self.exchange is not None and self.exchange.is_offline:
+            return Llm(model=self.llm, endpoint="", key="", price=self.price, exchange=self.exchange)
         timeout = self.limits.timeout_seconds / self.attempts
         llm = Llm.from_environment(self.llm, timeout_seconds=timeout, price=self.price)
-        return replace(llm, meter=self.meter)
+        return replace(llm, meter=self.meter, exchange=self.exchange)
 
     async def _ask(self, client: Llm, context: Context | None, text: str, source: str, target: str) -> Outcome:
         messages = self.write_messages(text, source, target)
@@ -192,7 +204,6 @@ class LlmTranslator:
             messages = add_context(messages, context)
         outcome: Outcome = ""
         for attempt in range(self.attempts):
-            self.meter.repeats += attempt > 0
             try:
                 answer = await client.chat(
                     messages,
@@ -200,6 +211,7 @@ class LlmTranslator:
                     temperature=self.find_temperature(attempt),
                     seed=self.seed + attempt,
                     max_tokens=_SPARE_TOKENS + _TOKENS_PER_CHAR * len(text),
+                    repeat=attempt > 0,
                 )
             except Rejected as error:
                 reason = error.reason if error.reason in {"too-long", "refused"} else "unsupported"

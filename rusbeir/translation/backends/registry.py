@@ -34,7 +34,9 @@ GROUP = "rusbeir.translators"
 """The entry points by which an installed package adds translators."""
 _LIMITS = frozenset(field.name for field in fields(Limits))
 _PAIR = frozenset({"source", "target"})
-_SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "meter", "description", "code"})
+_SET_HERE = frozenset(
+    {"name", "function", "path", "limits", "capacity", "judge", "meter", "exchange", "description", "code"}
+)
 
 
 class TranslatorOptions(TypedDict, total=False):

@@ -49,6 +49,8 @@ def port(
     retry_segments: str | Path | None = None,
     keep_untranslated: bool = False,
     export: str | Path | None = None,
+    batch_out: str | Path | None = None,
+    batch_in: Sequence[str | Path] = (),
     on: str | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
@@ -83,6 +85,9 @@ def port(
             that fails keeps its translation, and what is left out here is as the port was made.
         keep_untranslated: Let texts that came back unchanged stay so in the dataset.
         export: A translation memory to write: .tmx, .tsv or .jsonl.
+        batch_out: A file to which the requests to a language model are written, instead of sending them; then
+            Suspended is raised.
+        batch_in: Files with the answers to such requests.
         on: Where local models run: "ray" or "ray://HOST:PORT" (docs/scale.md). The journal stays with this process.
         progress: Called as progress(stage, done, total).
         tell: Called with a line for a person before anything is sent.
@@ -92,6 +97,7 @@ def port(
         Counts of texts and segments, what was spent, and the fingerprint.
 
     Raises:
+        Suspended: Requests were written, and their answers come later.
         Incomplete: Texts are left without a translation; no dataset is written.
         BackendError: The service or a budget stopped the work; all that was answered is kept.
         BadInput: The folder contains another port, or an argument is wrong.
@@ -120,7 +126,8 @@ def port(
     if translator is None:
         translator = ",".join(read_translator_names(out))
     to = parse_language(to)
-    entries = make_entries(translator, source_language, to, options, budget_cost=budget_cost)
+    batching = {name: value for name, value in (("batch_out", batch_out), ("batch_in", batch_in)) if value}
+    entries = make_entries(translator, source_language, to, options, offline=bool(batching), budget_cost=budget_cost)
     card = original.card
     if obstacle := find_obstacle(card.name, card.licence, card.provenance):
         # Now it can still be cleared up at no cost.
@@ -150,6 +157,7 @@ def port(
             budget=Budget(journal, chars=budget_chars, cost=budget_cost),
             progress=progress,
             tell=tell,
+            batching=batching,
         ).run(
             retry_failed=retry_failed,
             retry=retry,

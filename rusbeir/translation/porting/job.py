@@ -105,6 +105,8 @@ class PortJob:
     budget: Budget
     progress: Progress
     tell: Tell
+    batching: Mapping[str, Any]
+    """The jobs.BatchOptions that say something."""
 
     def run(
         self, *, retry_failed: bool, retry: Retry | None = None, keep_untranslated: bool, export: Path | None
@@ -125,6 +127,7 @@ class PortJob:
                 progress=self.progress,
                 tell=self.tell,
                 documents=partial(cut_documents, self.original.material, self.out / WORK),
+                batching=self.batching,
             )
         )
         retried = self._retry(retry) if retry is not None else None
@@ -174,6 +177,7 @@ class PortJob:
             self.budget,
             self.progress,
             self.tell,
+            self.batching,
         )
 
     def _cut(self) -> None:

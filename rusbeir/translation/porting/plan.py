@@ -29,6 +29,7 @@ from rusbeir.translation.translator import (
     Discloses,
     Named,
     PaidByToken,
+    TakesBatches,
     Translator,
 )
 from rusbeir.types import Progress, silent
@@ -317,10 +318,12 @@ def make_entries(
     options: TranslatorOptions,
     *,
     checked: bool = True,
+    offline: bool = False,
     budget_cost: float | None = None,
 ) -> tuple[TranslatorEntry, ...]:
     """Make the translators, in order, with the names that messages and the journal use; checked: ready for that pair.
 
+    offline says that nothing is sent to language models by this process, so that they need neither key nor address.
     Raises BadInput for a source that is in the target language already, and for a budget of money where the price of
     one is not known.
     """
@@ -336,7 +339,7 @@ def make_entries(
         names = [""] * len(made)
     if checked:
         for instance in made:
-            if isinstance(instance, ChecksPair):
+            if isinstance(instance, ChecksPair) and not (offline and isinstance(instance, TakesBatches)):
                 instance.check(source, target)
     entries = tuple(TranslatorEntry.of(instance, name) for instance, name in zip(made, names, strict=True))
     if not entries or len({entry.signature for entry in entries}) < len(entries):

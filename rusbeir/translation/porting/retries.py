@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -72,6 +72,7 @@ class Retry:
         budget: Budget,
         progress: Progress,
         tell: Tell,
+        batching: Mapping[str, Any],
     ) -> dict[str, int]:
         """Translate them, and count segments by what became of them: changed, same, failed.
 
@@ -95,6 +96,7 @@ class Retry:
                 progress=progress,
                 tell=tell,
                 documents=partial(cut_documents, material, work),
+                batching=batching,
             )
         )
         old = plan.joined(journal, [[Piece(text, True)] for text in pending], keep=True)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.jobs import (
+    BATCHES,
     Attempt,
+    BatchRun,
     Budget,
     BudgetReached,
     BudgetTooSmall,
     Exhausted,
     Journal,
     Meter,
+    Postponed,
     Size,
     Spent,
     Task,
@@ -27,6 +31,7 @@ from rusbeir.jobs import (
     Throttle,
     UselessAnswers,
     ask_for_prices,
+    open_batches,
 )
 from rusbeir.processes import Crew
 from rusbeir.text import batched
@@ -45,6 +50,7 @@ from rusbeir.translation.translator import (
     Outcome,
     PaidByToken,
     ReadsContext,
+    TakesBatches,
     Translator,
 )
 from rusbeir.types import Progress
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 5
 """How often one text is asked in one run, while its failures say that asking again may help."""
+_AT_ONCE: Mapping[str, Any] = MappingProxyType({})
 _NO_ANSWER = frozenset({"no-entry", "rate-limited", "server", "timeout"})
 """Failures that are no answers of a model or a service."""
 
@@ -73,6 +80,8 @@ class Runner:
     """The translator has the same one, where it is Metered."""
     find_context: Callable[[Task], Context | None] | None = None
     """The context of a task, for a translator that reads it; such a one is asked for one task at a time."""
+    batches: BatchRun | None = None
+    """Where requests are collected instead of being sent one by one."""
     crew: Crew = field(default_factory=Crew, init=False)
     _stopped: RusbeirError | None = field(default=None, init=False)
     """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""
@@ -193,6 +202,9 @@ class Runner:
             if len(outcomes) != len(texts):
                 raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
             return list(outcomes)
+        except Postponed:
+            # Its answer comes later; it stays pending.
+            return [None] * len(texts)
         except Exhausted as error:
             if len(texts) == 1:
                 return [Failure(error.reason, str(error), retry=False)]
@@ -229,12 +241,16 @@ async def translate_pending(
     progress: Progress,
     tell: Tell,
     documents: Documents | None = None,
+    batching: Mapping[str, Any] = _AT_ONCE,
 ) -> dict[str, Any]:
     """Translate what is pending, step by step; the requests, retries and tokens of this run, as reports name them.
 
-    documents gives what the texts are of, for translators that read their context. Raises BadInput for one where there
-    are none.
+    documents gives what the texts are of, for translators that read their context; batching has the jobs.BatchOptions
+    that say something. Raises BadInput where a translator needs documents and there are none, or where none takes
+    batches, and Suspended where answers come later.
     """
+    if batching:
+        _refuse_batches(plan)
     runners: dict[str, Runner] = {}
     try:
         for step in plan.steps:
@@ -249,10 +265,16 @@ async def translate_pending(
             if translator is None or not size.pending:
                 continue
             if signature not in runners:
-                meter = Meter(budget=budget)
+                meter, batches = Meter(budget=budget), None
+                if isinstance(translator, Metered):
+                    translator = translator.with_meter(meter)
+                if (batching or journal.get_meta(BATCHES)) and isinstance(translator, TakesBatches):
+                    batches = open_batches(batching, journal, budget, translator.price, tell)
+                    translator = translator.with_exchange(batches)
                 runners[signature] = Runner(
-                    translator=translator.with_meter(meter) if isinstance(translator, Metered) else translator,
+                    translator=translator,
                     meter=meter,
+                    batches=batches,
                     source=source,
                     target=target,
                     journal=journal,
@@ -260,17 +282,33 @@ async def translate_pending(
                     progress=progress,
                     throttle=Throttle(translator.limits),
                 )
+            runner = runners[signature]
             if isinstance(translator, ReadsContext) and translator.context:
-                _add_context(runners[signature], plan, step, translator.context, documents)
-            if step.entry.sends:
+                _add_context(runner, plan, step, translator.context, documents)
+            if step.entry.sends and not (runner.batches and runner.batches.is_offline):
                 _announce(step.entry, size, source, target, tell)
-            await runners[signature].run(step, size)
+            await (runner.run(step, size) if runner.batches is None else _run_in_batches(runner.batches, runner, step))
     finally:
         for runner in runners.values():
             if isinstance(runner.translator, Closes):
                 await runner.translator.close()
-    spent = Spent.sum(runner.meter.spent for runner in runners.values())
-    return spent.describe_run(sum(runner.throttle.retries + runner.meter.repeats for runner in runners.values()))
+    batched_runs = [runner.batches for runner in runners.values() if runner.batches]
+    spent = Spent.sum([*(runner.meter.spent for runner in runners.values()), *(run.spent for run in batched_runs)])
+    retries = sum(runner.throttle.retries + runner.meter.repeats for runner in runners.values())
+    return spent.describe_run(retries + sum(run.repeats for run in batched_runs))
+
+
+def _refuse_batches(plan: Plan) -> None:
+    """Raise BadInput where no translator takes batches."""
+    if not any(isinstance(step.entry.translator, TakesBatches) for step in plan.steps):
+        names = ", ".join(step.entry.name for step in plan.steps)
+        raise BadInput(
+            f"Only language models are asked in batches, which {names} is not: leave the options of batches out."
+        )
+
+
+async def _run_in_batches(batches: BatchRun, runner: Runner, step: CascadeStep) -> None:
+    await batches.run(lambda: runner.run(step, step.queue(runner.journal).size()))
 
 
 def _add_context(runner: Runner, plan: Plan, step: CascadeStep, reach: int, documents: Documents | None) -> None:
