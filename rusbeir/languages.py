@@ -14,8 +14,8 @@ from rusbeir.storage import data_folder
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
-MACROLANGUAGES: Mapping[str, str] = {"nb": "no", "nn": "no"}
-"""Languages that BCP 47 groups under another tag, whose analysis also serves them: Bokmål and Nynorsk are Norwegian."""
+MACROLANGUAGES: Mapping[str, str] = {"nb": "no"}
+"""Languages that BCP 47 groups under another tag, whose analysis also serves them: Bokmål is Norwegian."""
 
 MACROLANGUAGE_MEMBERS: Mapping[str, str] = {
     "als": "sq", "arb": "ar", "azj": "az", "cmn": "zh", "ekk": "et", "gaz": "om", "khk": "mn", "lvs": "lv",

@@ -71,7 +71,8 @@ def _language_cells(code: str) -> Iterator[str]:
     yield f"`{code}`"
     yield language.name
     segmenter = SEGMENTERS.get(recipe.tokens)
-    yield f"{recipe.tokens}, `rusbeir[{segmenter.extra}]`" if segmenter else recipe.tokens
+    tokens = f"{recipe.tokens}, `rusbeir[{segmenter.extra}]`" if segmenter else recipe.tokens
+    yield f"{tokens}, blended" if recipe.terms == "both" else tokens
     yield ", ".join(_before(recipe))
     yield ", ".join(name for name in (recipe.lemmas, recipe.stemmer) if name != "none")
     yield ", ".join(recipe.term_fold)

@@ -44,6 +44,14 @@ _NUKTA = regex.compile(r"\p{InSC=Nukta}")
 _CANDRABINDU = {ord(mark): chr(ord(mark) + 1) for mark in "\u0901\u0981\u0a01\u0a81\u0b01\u0c01\u0c81\u0d01"}
 _NASALS = regex.compile("ङ्(?=[कखगघ])|ञ्(?=[चछजझ])|ण्(?=[टठडढ])|न्(?=[तथदध])|म्(?=[पफबभ])")
 _ARMENIAN_MARKS = regex.compile("[\u055b\u055c\u055e]")
+_HEBREW_POINTS = regex.compile(r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]")
+_CHILLU = regex.compile("([ണനരലളക])\u0d4d\u200d")
+_CHILLU_LETTERS = dict(zip("ണനരലളക", "ൺൻർൽൾൿ", strict=True))
+_AMHARIC = {
+    ord(letter) + vowel: ord(other) + vowel
+    for letter, other in zip("ሐኀሠዐፀ", "ሀሀሰአጸ", strict=True)
+    for vowel in range(7)
+} | str.maketrans("ሃሓኃኣዓ", "ሀሀሀአአ")
 _L_MIDDLE_DOT_L = regex.compile("(?<=l)[·•‧∙⋅](?=l)", regex.IGNORECASE)
 _VIETNAMESE_TONES = regex.compile(r"(?<!q)(?:o[àáảãạèéẻẽẹ]|u[ỳýỷỹỵ])(?!\p{L})")
 _LATIN_OF_SERBIAN = (
@@ -65,6 +73,7 @@ def _fold_accents(text: str) -> str:
 
 FOLDS: Mapping[str, Fold] = {
     "invisible": lambda text: _INVISIBLE.sub("", text),
+    "non-joiner": lambda text: text.replace("\u200c", " "),
     "stress": lambda text: str(
         _STRESS.sub("", text.replace("ѐ", "е").replace("ѝ", "и").replace("Ѐ", "Е").replace("Ѝ", "И"))
     ),
@@ -79,11 +88,15 @@ FOLDS: Mapping[str, Fold] = {
     "romanian": lambda text: text.translate(_ROMANIAN),
     "serbian": lambda text: text.translate(_SERBIAN),
     "indic": lambda text: _NASALS.sub("ं", _NUKTA.sub("", text).translate(_CANDRABINDU)),
+    "hebrew": lambda text: str(_HEBREW_POINTS.sub("", text)),
+    "chillu": lambda text: str(_CHILLU.sub(lambda match: _CHILLU_LETTERS[match[1]], text)),
+    "amharic": lambda text: text.translate(_AMHARIC),
     "armenian": lambda text: _ARMENIAN_MARKS.sub("", text).replace("և", "եվ").replace("եւ", "եվ"),
     "catalan": lambda text: _L_MIDDLE_DOT_L.sub("", text),
     "vietnamese": lambda text: _VIETNAMESE_TONES.sub(_move_tone, text),
 }
 """invisible: removes soft hyphens, zero-width and direction characters.
+non-joiner: a zero-width non-joiner becomes a space: హైదరాబాద్‌లో is హైదరాబాద్ లో. Before invisible, which removes it.
 stress: removes acute and grave marks from Cyrillic vowels; й and ё are kept.
 yo: ё becomes е.
 accents: removes marks and strokes from Latin and Greek letters: é, ή, ł. Other scripts keep theirs, which are letters.
@@ -96,6 +109,9 @@ persian: Arabic ي and ك become ی and ک, ۀ and ة become ه, hamza is droppe
 romanian: ş and ţ with cedillas become ș and ț with commas.
 serbian: Cyrillic becomes Gaj's Latin alphabet.
 indic: removes nuktas; a candrabindu, or a nasal before a consonant of its place, becomes an anusvara: हिन्दी, हिंदी.
+hebrew: removes vowel points and cantillation marks.
+chillu: Malayalam letters without a vowel become one character; before non-joiner and invisible, which take the joiner.
+amharic: letters of one sound become one: ሐ and ኀ are ሀ, ሠ is ሰ, ዐ is አ, ፀ is ጸ; so do their vowels.
 armenian: removes stress, exclamation and question marks, which are written inside a word; և becomes եվ, as in capitals.
 catalan: col·legi becomes collegi.
 vietnamese: the tone of a final oa, oe and uy is written on the first letter: hoà becomes hòa."""

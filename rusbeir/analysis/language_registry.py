@@ -107,8 +107,8 @@ def find_language(text: str) -> str:
         text: A BCP 47 tag or an English name, spelled as people do.
 
     Returns:
-        The tag as read_language_tag reads it, without a region that has no language file. Bokmål (nb) and Nynorsk
-        (nn), without files of their own, are Norwegian.
+        The tag as read_language_tag reads it, without a region that has no language file. Bokmål (nb), without a file
+        of its own, is Norwegian.
 
     Examples:
         >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk", "nb-NO")]
@@ -136,7 +136,7 @@ def read_language(code: str) -> Language:
 
     Examples:
         >>> sorted(read_language("ru").profiles)
-        ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode']
+        ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode', 'words']
     """
     path = language_files(installed=False).get(code) or language_files().get(code)
     if path is None and (meant := find_language(code)) != code:
@@ -165,7 +165,7 @@ def read_recipe(language: str, profile: str) -> Recipe:
     Raises UnknownName where the language has no such profile, and as read_language.
 
     Examples:
-        >>> read_recipe("xx", "unicode").language, read_recipe("am", "default").terms
+        >>> read_recipe("xx", "unicode").language, read_recipe("ti", "default").terms
         ('xx', 'both')
     """
     if profile in (*FILELESS, *FALLBACKS) and language not in language_files(installed=False):

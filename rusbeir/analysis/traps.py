@@ -97,6 +97,11 @@ TRAPS: Sequence[Trap] = (
     Trap("ى after stemming", "ar", Line("differ", "منى", "من", "ى as ي would be a suffix: folded after stemming")),
     Trap("Arabic kaf and yeh", "fa ur", Line("same", "كتابي", "کتابی", "keyboards for Arabic have other letters")),
     Trap("zero-width non-joiner", "fa", Line("same", "کتاب‌ها", "کتابها", "it separates no words, and is left out")),
+    Trap(
+        "non-joiner before an ending",
+        "te",
+        Line("contains", "హైదరాబాద్‌లో", "హైదరాబాద్", "the word is foreign, and its case is written after the sign"),
+    ),
     Trap("half-width kana", "Hiragana", Line("same", "ｶﾀｶﾅ", "カタカナ", "two widths of one character")),
     Trap("particles", "ko", Line("contains", "학교에서", "학교", "particles are written with the noun")),
     Trap("sara am", "Thai", Line("same", "น้ํา", "น้ำ", "one character, or two that look the same")),

@@ -349,8 +349,8 @@ def _compare_all(measure: str, engine: str, out: Path, *, markdown: bool, as_jso
     if as_json:
         output.print_json({"languages": known.to_dict(), "without_a_file": others.to_dict()})
         return
-    for comparison, profiles in ((known, every_language.PROFILES), (others, every_language.FALLBACK_PROFILES)):
-        header, rows = every_language.tabulate_languages(comparison, profiles)
+    for comparison, has_file in ((known, True), (others, False)):
+        header, rows = every_language.tabulate_languages(comparison, has_file=has_file)
         if markdown:
             lines = [header, ["---"] * len(header), *rows]
             typer.echo("".join(f"| {' | '.join(line)} |\n" for line in lines))

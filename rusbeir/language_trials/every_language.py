@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.analysis import find_language, language_files
-from rusbeir.comparison import Comparison, DatasetComparison
-from rusbeir.datasets import expand_group, get_entry
+from rusbeir.comparison import Comparison, DatasetComparison, Pair, Plan, Result, compare_results
+from rusbeir.datasets import expand_group, get_entry, load
 from rusbeir.evaluation import check_measures, deepest
 from rusbeir.experiment import UNCUT_DEPTH
-from rusbeir.language_trials.recipes import compare_recipes
+from rusbeir.language_trials.recipes import distinct_recipes, measure_recipes
 from rusbeir.languages import english_name
 from rusbeir.types import Progress, silent
 
 GROUP = "ntrex/all"
-PROFILES = ("raw", "snowball", "blend")
-"""The profiles that are compared with the default one."""
+PROFILES = ("raw", "snowball", "words", "blend")
+"""The profiles that are measured; the default one is words or blend."""
 FALLBACK_PROFILES = ("raw", "unicode")
-"""Those of a language without a file, whose default profile is words blended with runs of characters."""
+"""Those of a language without a file, whose default profile is the words of unicode blended with runs of characters."""
 
 
 def compare_languages(
@@ -38,46 +38,48 @@ def compare_languages(
     """
     # Deeper runs would take longer to write than to search.
     depth = deepest(check_measures([measure])) or UNCUT_DEPTH
-    entries = [get_entry(name) for name in expand_group(GROUP)]
-    known = [entry for entry in entries if find_language(entry.language) in language_files()]
-    others = [entry for entry in entries if entry not in known]
-    first, second = (
-        compare_recipes(
-            [entry.language for entry in part], [entry.name for entry in part], profiles,
-            measure=measure, engine=engine, out=out, k=depth, progress=progress,
+    results: dict[bool, list[Result]] = {True: [], False: []}
+    for entry in (get_entry(name) for name in expand_group(GROUP)):
+        has_file = find_language(entry.language) in language_files()
+        profiles = distinct_recipes(entry.language, PROFILES) if has_file else FALLBACK_PROFILES
+        dataset = load(entry.name, progress=progress)
+        results[has_file] += measure_recipes(
+            dataset, profiles, measure=measure, engine=engine, out=out, k=depth, progress=progress
         )
-        for part, profiles in ((known, PROFILES), (others, FALLBACK_PROFILES))
-    )  # fmt: skip
-    return first, second
+    plan = Plan(measure=measure, baseline="bm25")
+    return compare_results(results[True], plan), compare_results(results[False], plan)
 
 
-def tabulate_languages(comparison: Comparison, profiles: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """The header and the cells of a comparison, a row for each language.
+def tabulate_languages(comparison: Comparison, *, has_file: bool) -> tuple[list[str], list[list[str]]]:
+    """The header and the cells of a comparison of compare_languages, a row for each language.
 
-    Means are in percent; a change is that of the default profile against another one, or of blend against the default.
+    Means are in percent; changes are those of the default profile against plainer ones, and of blend against words.
     """
-    header = ["", "language", *(name for name in profiles if name != "blend"), "default"]
-    changes = [f"default − {name}" for name in profiles if name != "blend"]
-    if "blend" in profiles:
-        header, changes = [*header, "blend"], [*changes, "blend − default"]
-    return [*header, *changes], [_fill_row(dataset, profiles) for dataset in comparison.datasets]
+    plain = ("raw", "snowball") if has_file else ("raw",)
+    header = ["", "language", *plain, "words", "blend", *(["default"] if has_file else [])]
+    header += [*(f"default − {name}" for name in plain), "blend − words"]
+    return header, [_fill_row(dataset, plain) for dataset in comparison.datasets]
 
 
-def _fill_row(dataset: DatasetComparison, profiles: Sequence[str]) -> list[str]:
+def _fill_row(dataset: DatasetComparison, plain: Sequence[str]) -> list[str]:
     tag = dataset.dataset.partition("/")[2]
     means = {score.system: f"{100 * score.mean:.1f}" for score in dataset.systems}
     pairs = {pair.first: pair for pair in dataset.pairs}
-    plain = [name for name in profiles if name != "blend"]
-    columns = [*(f"bm25(profile={name})" for name in plain), "bm25"]
-    changes = []
-    for name in plain:
-        pair = pairs[f"bm25(profile={name})"]
-        low, high = pair.interval
-        changes.append(_write_change(-pair.difference, -high, -low))
-    if "blend" in profiles:
-        pair = pairs["bm25(profile=blend)"]
-        columns, changes = [*columns, "bm25(profile=blend)"], [*changes, _write_change(pair.difference, *pair.interval)]
-    return [tag, english_name(tag), *(means[column] for column in columns), *changes]
+    (other,) = means.keys() & {f"bm25(profile={name})" for name in ("words", "blend", "unicode")}
+    blends = other != "bm25(profile=blend)"
+    words, blend = (other, "bm25") if blends else ("bm25", other)
+    cells = [tag, english_name(tag), *(means[f"bm25(profile={name})"] for name in plain), means[words], means[blend]]
+    if len(plain) > 1:
+        cells.append("blend" if blends else "words")
+    changes = [_reverse(pairs[f"bm25(profile={name})"]) for name in plain]
+    changes.append(_reverse(pairs[other]) if blends else (pairs[other].difference, *pairs[other].interval))
+    return [*cells, *(_write_change(*change) for change in changes)]
+
+
+def _reverse(pair: Pair) -> tuple[float, float, float]:
+    """The difference of the second to the first, and its interval."""
+    low, high = pair.interval
+    return -pair.difference, -high, -low
 
 
 def _write_change(difference: float, low: float, high: float) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.analysis import Analyzer
-from rusbeir.comparison import Comparison, DatasetComparison, Plan, compare_results, read_result
+from rusbeir.comparison import Comparison, DatasetComparison, Plan, Result, compare_results, read_result
 from rusbeir.datasets import find_entry, load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import check_measures
 from rusbeir.experiment import bench
 from rusbeir.types import Dataset, Progress, silent
 
-RECIPES = ("raw", "unicode", "snowball", "stems", "lemmas", "default", "grams", "blend")
+RECIPES = ("raw", "unicode", "snowball", "stems", "lemmas", "words", "default", "grams", "blend")
 """Profiles that every language has, from the plainest on."""
 
 
@@ -39,10 +39,20 @@ def compare_recipes(
     results = []
     for name in datasets:
         dataset = _load(name, languages, split, progress)
-        for profile in dict.fromkeys(["default", *(profiles or distinct_recipes(dataset.card.language))]):
-            row = bench(dataset, _system(profile), engine=engine, k=k, measures=[measure], out=out, progress=progress)
-            results.append(read_result(Path(out), row, measure))
+        chosen = profiles or distinct_recipes(dataset.card.language)
+        results += measure_recipes(dataset, chosen, measure=measure, engine=engine, out=out, k=k, progress=progress)
     return compare_results(results, Plan(measure=measure, baseline=_system("default")))
+
+
+def measure_recipes(
+    dataset: Dataset, profiles: Sequence[str], *, measure: str, engine: str, out: str | Path, k: int, progress: Progress
+) -> list[Result]:
+    """Measure BM25 by the default profile and by those, and return their results in this order."""
+    systems = [_system(profile) for profile in dict.fromkeys(["default", *profiles])]
+    rows = (
+        bench(dataset, system, engine=engine, k=k, measures=[measure], out=out, progress=progress) for system in systems
+    )
+    return [read_result(Path(out), row, measure) for row in rows]
 
 
 def _load(name: str, languages: Sequence[str], split: str | None, progress: Progress) -> Dataset:
@@ -60,11 +70,14 @@ def _system(profile: str) -> str:
     return "bm25" if profile == "default" else f"bm25(profile={profile})"
 
 
-def distinct_recipes(language: str) -> list[str]:
-    """RECIPES, without stems and lemmas in languages whose default profile does not join the two."""
+def distinct_recipes(language: str, profiles: Sequence[str] = RECIPES) -> list[str]:
+    """The profiles without words or blend, whichever the default profile is, and without stems and lemmas where it does
+    not join the two."""
     recipe = Analyzer(language).recipe
-    joins = "none" not in (recipe.lemmas, recipe.stemmer)
-    return [profile for profile in RECIPES if joins or profile not in ("stems", "lemmas")]
+    same = {"blend" if recipe.terms == "both" else "words"}
+    if "none" in (recipe.lemmas, recipe.stemmer):
+        same |= {"stems", "lemmas"}
+    return [profile for profile in profiles if profile not in same]
 
 
 def recipe_table(comparison: DatasetComparison, measure: str) -> tuple[list[str], list[list[str]]]:

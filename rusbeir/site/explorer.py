@@ -88,7 +88,7 @@ def explore(
         "source": dataset.card.source,
     }
     if find_language(dataset.card.language) in language_files():
-        data |= _weigh_terms(Analyzer(dataset.card.language), dataset, query_ids, documents, notes, progress)
+        data |= _weigh_terms(Analyzer(dataset.card.language, "words"), dataset, query_ids, documents, notes, progress)
     else:
         notes.append(f"no highlights, since there is no analyzer for {dataset.card.language!r}")
     return Explored(data=data, recall=recall, depth=min(depths), note="; ".join(notes))

@@ -47,7 +47,7 @@ def compare_texts(
     pairs: Iterable[tuple[str, str]], *, language: str, encoder: DenseSystem | None, seed: int, progress: Progress
 ) -> dict[str, Any]:
     """Yield the figures of (human, rewritten) pairs, as in docs/json.md; holds no more texts than EMBEDDED_PAIRS."""
-    analyzer = Analyzer(language, "default" if find_language(language) in language_files() else "unicode")
+    analyzer = Analyzer(language, "words" if find_language(language) in language_files() else "unicode")
     lengths = array("L"), array("L")
     drawn: list[tuple[bytes, str, str]] = []
 

@@ -19,6 +19,7 @@ CARELESS = {
     "half-width kana": 'normalise = "none"',
     "sara am": 'normalise = "none"',
     "zero-width non-joiner": "fold = []",
+    "non-joiner before an ending": 'fold = ["invisible"]',
     "accents after stemming": 'fold = ["accents"]\nterm_fold = []',
     "ة after stemming": 'fold = ["arabic", "arabic-endings"]',
     "ى after stemming": 'fold = ["arabic", "arabic-endings"]',

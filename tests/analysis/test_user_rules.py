@@ -51,7 +51,7 @@ def mine(tmp_path, monkeypatch):
 )
 def test_own_rules(mine, text, terms, reason):
     mine(KAZAKH)
-    analyzer = Analyzer("kk")
+    analyzer = Analyzer("kk", "words")
     assert analyzer.analyze(text) == terms, reason
     assert [term for token in analyzer.explain(text) for term in token.term.split()] == terms
 
@@ -59,9 +59,9 @@ def test_own_rules(mine, text, terms, reason):
 def test_worker_processes_have_the_rules(mine):
     mine({**KAZAKH, "mykk.py": "def stem(word):\n    return word[:4]\n"})
     texts = ["машина қалаларда"] * 5000
-    assert set(Analyzer("kk").analyze_lines(texts, processes=2)) == {"көлік қала"}
+    assert set(Analyzer("kk", "words").analyze_lines(texts, processes=2)) == {"көлік қала"}
     mine({"kk.toml": 'stemmer = "python:mykk.stem"\n'})
-    assert set(Analyzer("kk").analyze_lines(texts, processes=2)) == {"маши қала"}
+    assert set(Analyzer("kk", "words").analyze_lines(texts, processes=2)) == {"маши қала"}
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_worker_processes_have_the_rules(mine):
 )
 def test_the_signature_has_a_digest_of_what_the_files_say(mine, name, content, changes):
     mine(KAZAKH)
-    before = Analyzer("kk").signature
+    before = Analyzer("kk", "words").signature
     mine({name: content})
-    assert (Analyzer("kk").signature != before) is changes
+    assert (Analyzer("kk", "words").signature != before) is changes
     assert not any(character.isspace() for character in before)
 
 
@@ -86,11 +86,11 @@ def test_functions_are_signed_by_their_source(mine):
     """A function is found next to the language file; one that does not know a word leaves it to the next source."""
     folder = mine({"own_lemmas.py": "def lemma(word):\n    return 'үй' if word.startswith('үй') else None\n"})
     mine({"kk.toml": 'lemmas = "file:kk.tsv+python:own_lemmas.lemma"\n', "kk.tsv": "үйлер\tүйлер\n"})
-    analyzer = Analyzer("kk")
+    analyzer = Analyzer("kk", "words")
     assert analyzer.analyze("үйлер үйде қала") == ["үйлер", "үй", "қала"]
     assert "+python-own_lemmas.lemma-" in analyzer.signature
     (folder / "own_lemmas.py").write_text("def lemma(word):\n    return word\n", encoding="utf-8")
-    assert Analyzer("kk").signature != analyzer.signature
+    assert Analyzer("kk", "words").signature != analyzer.signature
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_recipe_is_extended_from_python(tmp_path):
     ],
 )
 def test_hebrew_signs_of_abbreviations_are_letters(mine, text, terms, reason):
-    assert Analyzer("he", "unicode").analyze(text) == terms, "a language without a file"
-    mine({"he.toml": 'name = "Hebrew"\n'})
+    assert Analyzer("he", "unicode").analyze(text) == terms, "the language file is not asked"
+    mine({"he.toml": 'name = "Hebrew"\nextends = "none"\n'})
     assert Analyzer("he").analyze(text) == terms, reason
     assert Analyzer("xx", "unicode").analyze('צה"ל') == ["צה", "ל"], "other languages are analysed as before"

@@ -59,9 +59,9 @@ ENGINEER = [
 ]
 LINGUIST = [
     Row("languages kk", 0, "Kazakh (kk)"),
-    Row("languages ka", 2, "`rusbeir languages new ka` starts one"),
-    Row("languages new ka --out mine", 0, "rusbeir languages check ka --analyzers mine"),
-    Row("languages check ka --analyzers mine", 0, "0 failures"),
+    Row("languages ti", 2, "`rusbeir languages new ti` starts one"),
+    Row("languages new ti --out mine", 0, "rusbeir languages check ti --analyzers mine"),
+    Row("languages check ti --analyzers mine", 0, "0 failures"),
     Row("languages new tr --folder mine", 0, "nltk-turkish.txt"),
     Row("languages check tr --analyzers mine", 0, "0 failures"),
     Row("analyze қалалар", 2, "--lang ru"),

@@ -90,7 +90,7 @@ def test_segments_are_translated_again(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("language", "own"), [("eo", ["--analyzers", "my languages"]), ("ka", [])], ids=["own file", "no file"]
+    ("language", "own"), [("eo", ["--analyzers", "my languages"]), ("ti", [])], ids=["own file", "no file"]
 )
 def test_a_port_into_a_language_that_rusbeir_has_no_file_for(run, language, own):
     code, text = run("languages", "new", "eo", "--folder", "my languages")

@@ -96,7 +96,7 @@ def find_drift(
 def _read_units(
     records: RecordFile, languages: tuple[str, str], skipped: Collection[Key], folder: Path, progress: Progress
 ) -> Iterator[dict[str, UnitFile]]:
-    analyzers = [Analyzer(code) if code in language_files() else Analyzer(code, "unicode") for code in languages]
+    analyzers = [Analyzer(code, "words" if code in language_files() else "unicode") for code in languages]
     with contextlib.ExitStack() as stack:
         try:
             files = {name: UnitFile(stack.enter_context(tempfile.TemporaryFile(dir=folder))) for name in FIELDS}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rusbeir.analysis import language_files, read_language
 from rusbeir.errors import unknown
-from rusbeir.retrieval.lexical.bm25 import Bm25, profiles
+from rusbeir.retrieval.lexical.bm25 import DEFAULT_GRAM_WEIGHT, Bm25, profiles
 from rusbeir.retrieval.lexical.engines import Terms
 
 ROW = "row"
@@ -50,15 +50,15 @@ def server_body(bm25: Bm25, language: str) -> dict[str, Any]:
 def for_people(language: str, profile: str = "", *, client: bool = False) -> dict[str, Any]:
     """Make settings and mapping for a user's own index, with fields title and text.
 
-    With client the index is for terms that rusbeir makes. A profile of BM25 sets k1 and b. Raises UnknownName where
-    neither side can analyse the language.
+    With client the index is for terms that rusbeir makes; runs of characters, which begin with GRAM, have fields of
+    their own. A profile of BM25 sets k1 and b. Raises UnknownName where neither side can analyse the language.
     """
     if profile and profile not in profiles():
         raise unknown("profile", profile, profiles())
     recipe = profiles().get(profile, {})
     bm25 = Bm25(fields="best_fields", **{name: recipe[name] for name in ("k1", "b") if name in recipe})
-    if client:
-        read_language(language)
+    if client and read_language(language).profiles["default"].terms == "both":
+        bm25 = replace(bm25, gram_weight=DEFAULT_GRAM_WEIGHT)
     body = client_body(bm25) if client else server_body(bm25, language)
     properties = body["mappings"]["properties"]
     return {**body, "mappings": {"properties": {name: properties[name] for name in bm25.field_names}}}
