@@ -14,8 +14,8 @@ from rusbeir.storage import data_folder
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
-MACROLANGUAGES: Mapping[str, str] = {"nb": "no"}
-"""Languages that BCP 47 groups under another tag, whose analysis also serves them: Bokmål is Norwegian."""
+MACROLANGUAGES: Mapping[str, str] = {"nb": "no", "zh-HK": "zh-Hant", "zh-MO": "zh-Hant", "zh-TW": "zh-Hant"}
+"""Languages whose analysis is that of another tag: Bokmål is Norwegian; Chinese is written so in these regions."""
 
 MACROLANGUAGE_MEMBERS: Mapping[str, str] = {
     "als": "sq", "arb": "ar", "azj": "az", "cmn": "zh", "ekk": "et", "gaz": "om", "khk": "mn", "lvs": "lv",

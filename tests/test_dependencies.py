@@ -113,10 +113,10 @@ def test_what_has_no_wheel_on_a_system_is_not_asked_for_there(name):
 TERMS, INTERNALS, SCORES = "its words decide terms", "rusbeir uses its internals", "its scores are rusbeir's"
 CAPS = {
     "bm25s": SCORES, "flagembedding": INTERNALS, "fugashi": TERMS, "googletrans": INTERNALS, "ir-measures": INTERNALS,
-    "kiwipiepy": TERMS, "loky": INTERNALS, "mteb": INTERNALS, "openai": INTERNALS, "py3langid": INTERNALS,
-    "pymorphy3": TERMS, "pymorphy3-dicts-ru": TERMS, "pystemmer": TERMS, "pyterrier": INTERNALS, "pythainlp": TERMS,
-    "pytrec-eval-terrier": SCORES, "ray": INTERNALS, "razdel": TERMS, "rjieba": TERMS, "sacrebleu": SCORES,
-    "sentence-transformers": SCORES, "sentencex": TERMS, "simplemma": TERMS, "tantivy": SCORES,
+    "kiwipiepy": TERMS, "loky": INTERNALS, "mteb": INTERNALS, "openai": INTERNALS, "opencc": TERMS,
+    "py3langid": INTERNALS, "pymorphy3": TERMS, "pymorphy3-dicts-ru": TERMS, "pystemmer": TERMS, "pyterrier": INTERNALS,
+    "pythainlp": TERMS, "pytrec-eval-terrier": SCORES, "ray": INTERNALS, "razdel": TERMS, "rjieba": TERMS,
+    "sacrebleu": SCORES, "sentence-transformers": SCORES, "sentencex": TERMS, "simplemma": TERMS, "tantivy": SCORES,
     "transformers": SCORES, "typer": INTERNALS, "unidic-lite": TERMS,
 }  # fmt: skip
 """Packages of which the next major version may change a number or break a verb, and why."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
 import regex
+
+from rusbeir.errors import require
 
 Fold: TypeAlias = Callable[[str], str]
 
@@ -71,6 +73,13 @@ def _fold_accents(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text))).translate(_STROKES)
 
 
+@cache
+def _load_simplifier() -> Fold:
+    """OpenCC's conversion. Raises MissingExtra where it is not installed."""
+    simplify: Fold = require("opencc", "Analysis of traditional Chinese", "zh").OpenCC("t2s").convert
+    return simplify
+
+
 FOLDS: Mapping[str, Fold] = {
     "invisible": lambda text: _INVISIBLE.sub("", text),
     "non-joiner": lambda text: text.replace("\u200c", " "),
@@ -94,6 +103,7 @@ FOLDS: Mapping[str, Fold] = {
     "armenian": lambda text: _ARMENIAN_MARKS.sub("", text).replace("և", "եվ").replace("եւ", "եվ"),
     "catalan": lambda text: _L_MIDDLE_DOT_L.sub("", text),
     "vietnamese": lambda text: _VIETNAMESE_TONES.sub(_move_tone, text),
+    "simplified": lambda text: _load_simplifier()(text),
 }
 """invisible: removes soft hyphens, zero-width and direction characters.
 non-joiner: a zero-width non-joiner becomes a space: హైదరాబాద్‌లో is హైదరాబాద్ లో. Before invisible, which removes it.
@@ -114,7 +124,8 @@ chillu: Malayalam letters without a vowel become one character; before non-joine
 amharic: letters of one sound become one: ሐ and ኀ are ሀ, ሠ is ሰ, ዐ is አ, ፀ is ጸ; so do their vowels.
 armenian: removes stress, exclamation and question marks, which are written inside a word; և becomes եվ, as in capitals.
 catalan: col·legi becomes collegi.
-vietnamese: the tone of a final oa, oe and uy is written on the first letter: hoà becomes hòa."""
+vietnamese: the tone of a final oa, oe and uy is written on the first letter: hoà becomes hòa.
+simplified: traditional Chinese characters become simplified ones, by OpenCC; needs the extra zh."""
 
 
 def make_fold(normalise: str, case: str, folds: Sequence[str]) -> Fold:

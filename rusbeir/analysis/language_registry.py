@@ -108,17 +108,18 @@ def find_language(text: str) -> str:
 
     Returns:
         The tag as read_language_tag reads it, without a region that has no language file. Bokmål (nb), without a file
-        of its own, is Norwegian.
+        of its own, is Norwegian, and Chinese in Taiwan, Hong Kong and Macau is zh-Hant.
 
     Examples:
-        >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk", "nb-NO")]
-        ['ru', 'ru', 'ru', 'zh-Hans', 'kk', 'no']
+        >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "zh-TW", "nb-NO")]
+        ['ru', 'ru', 'ru', 'zh-Hans', 'zh-Hant', 'no']
     """
     tag, files = read_language_tag(text), language_files()
     primary, _, region = tag.partition("-")
     if tag in files or len(region) not in (0, 2):
         return tag
-    return next((code for code in (primary, MACROLANGUAGES.get(primary, tag)) if code in files), tag)
+    broader = (MACROLANGUAGES.get(tag, tag), primary, MACROLANGUAGES.get(primary, tag))
+    return next((code for code in broader if code in files), tag)
 
 
 def read_language(code: str) -> Language:

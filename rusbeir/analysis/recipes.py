@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rusbeir.analysis import lemmas, tokenisers
 from rusbeir.analysis.stemmers import SNOWBALL
 from rusbeir.analysis.user_rules import FILE, Rules, describe_rules, read_synonyms
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, require_version
 from rusbeir.text import slug
 
 STOP_MATCHES = ("surface", "lemma", "both")
@@ -134,6 +134,9 @@ class Recipe:
             f"norm:{self.normalise}",
             f"case:{self.case}",
             f"fold:{'+'.join(self.fold) or 'none'}",
+            f"opencc:{require_version('opencc', 'Analysis of traditional Chinese', 'zh')}"
+            if "simplified" in self.fold
+            else "",
             f"elision:{'+'.join(self.elision)}" if self.elision else "",
             f"apostrophe:{self.apostrophe}" if self.apostrophe != "split" else "",
             "possessive" if self.possessive else "",

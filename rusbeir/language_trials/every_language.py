@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.analysis import find_language, language_files
 from rusbeir.comparison import Comparison, DatasetComparison, Pair, Plan, Result, compare_results
 from rusbeir.datasets import expand_group, get_entry, load
+from rusbeir.errors import MissingExtra
 from rusbeir.evaluation import check_measures, deepest
 from rusbeir.experiment import UNCUT_DEPTH
 from rusbeir.language_trials.recipes import distinct_recipes, measure_recipes
 from rusbeir.languages import english_name
 from rusbeir.types import Progress, silent
+
+logger = logging.getLogger(__name__)
 
 GROUP = "ntrex/all"
 PROFILES = ("raw", "snowball", "words", "blend")
@@ -34,7 +38,7 @@ def compare_languages(
 
     Returns:
         The comparison of the languages with a language file, by PROFILES, and that of the others, by FALLBACK_PROFILES.
-        Sentences of one document are drawn together.
+        Sentences of one document are drawn together. A language whose extra is missing is left out, with a warning.
     """
     # Deeper runs would take longer to write than to search.
     depth = deepest(check_measures([measure])) or UNCUT_DEPTH
@@ -43,9 +47,12 @@ def compare_languages(
         has_file = find_language(entry.language) in language_files()
         profiles = distinct_recipes(entry.language, PROFILES) if has_file else FALLBACK_PROFILES
         dataset = load(entry.name, progress=progress)
-        results[has_file] += measure_recipes(
-            dataset, profiles, measure=measure, engine=engine, out=out, k=depth, progress=progress
-        )
+        try:
+            results[has_file] += measure_recipes(
+                dataset, profiles, measure=measure, engine=engine, out=out, k=depth, progress=progress
+            )
+        except MissingExtra as error:
+            logger.warning("%s is left out: %s", entry.name, error)
     plan = Plan(measure=measure, baseline="bm25")
     return compare_results(results[True], plan), compare_results(results[False], plan)
 
