@@ -7,6 +7,7 @@ from .corpus_terms import TermStatistics as TermStatistics
 from .corpus_terms import count_terms as count_terms
 from .description import Description as Description
 from .description import describe_language as describe_language
+from .language_registry import FOLDERS_VARIABLE as FOLDERS_VARIABLE
 from .language_registry import Language as Language
 from .language_registry import find_language as find_language
 from .language_registry import language_files as language_files

@@ -134,7 +134,7 @@ class Recipe:
             f"norm:{self.normalise}",
             f"case:{self.case}",
             f"fold:{'+'.join(self.fold) or 'none'}",
-            f"opencc:{require_version('opencc', 'Analysis of traditional Chinese', 'zh')}"
+            f"simplify:opencc-{require_version('opencc', 'Analysis of traditional Chinese', 'zh')}"
             if "simplified" in self.fold
             else "",
             f"elision:{'+'.join(self.elision)}" if self.elision else "",

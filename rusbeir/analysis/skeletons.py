@@ -22,6 +22,8 @@ _EUROPEAN_DIGITS = {
     "Latin", "Cyrillic", "Greek", "Armenian", "Georgian", "Hebrew", "Hangul", "Han", "Hiragana", "Katakana"
 }  # fmt: skip
 """Scripts that have no decimal digits of their own."""
+_SCRIPT_FOLDS = {"Arabic": ("arabic",), "Cyrillic": ("stress",), "Devanagari": ("indic",), "Hebrew": ("hebrew",)}
+"""Script -> the folds that most of its languages need."""
 
 
 def write_skeleton(code: str, folder: Path, corpus: Path | None = None) -> list[Path]:
@@ -74,18 +76,25 @@ def _describe_new(code: str, folder: Path, corpus: Path | None) -> dict[Path, st
         "snowball": algorithm if algorithm in Stemmer.algorithms() else "none",
         "lemmas": "simplemma" if SIMPLEMMA_CODES.get(code, code) in known else "none",
     }
-    toml = "".join(f'{key} = "{value}"\n' for key, value in settings.items()) + _describe_script(code)
+    toml = "".join(f'{key} = "{value}"\n' for key, value in settings.items())
+    toml += _describe_default({*scripts_of(code)}, has_lexicon=settings["lemmas"] != "none")
     return {folder / f"{code}.toml": toml, folder / f"{code}.tsv": f"{HEADER}\n"}
 
 
-def _describe_script(code: str) -> str:
-    """The settings of the profile default that the language's script asks for; "" where there are none."""
-    scripts = {*scripts_of(code)}
-    spaceless, own_digits = scripts & SPACELESS_SCRIPTS, scripts - _EUROPEAN_DIGITS
-    if not (spaceless or own_digits):
-        return ""
-    tokens = f'tokens = "unicode"  # {" and ".join(sorted(spaceless))}: no spaces between words\n' if spaceless else ""
-    return "\n[profiles.default]\n" + tokens + ('fold = ["invisible", "digits"]\n' if own_digits else "")
+def _describe_default(scripts: set[str], *, has_lexicon: bool) -> str:
+    """The settings of the profile default that scripts and the lack of a lexicon ask for; "" where there are none."""
+    lines = []
+    if spaceless := scripts & SPACELESS_SCRIPTS:
+        lines.append(f'tokens = "unicode"  # {" and ".join(sorted(spaceless))}: no spaces between words')
+    folds = [fold for script in sorted(scripts) for fold in _SCRIPT_FOLDS.get(script, ())]
+    if scripts - _EUROPEAN_DIGITS:
+        folds.append("digits")
+    if folds:
+        names = ", ".join(f'"{fold}"' for fold in ("invisible", *folds))
+        lines.append(f"fold = [{names}]")
+    if not has_lexicon:
+        lines.append('terms = "both"  # runs of four characters, too, since there is no lexicon')
+    return "\n[profiles.default]\n" + "".join(f"{line}\n" for line in lines) if lines else ""
 
 
 def _commonest(code: str, corpus: Path) -> list[str]:

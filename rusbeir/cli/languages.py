@@ -16,6 +16,7 @@ from rusbeir.text import shorten, write_command
 
 if TYPE_CHECKING:
     from rusbeir.analysis import Description
+    from rusbeir.comparison import DatasetComparison
 
 WIDTH = 110
 """Columns of what a person reads about a language."""
@@ -171,21 +172,44 @@ def new(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Start a language: write its language file, test lines and, from --corpus, candidates for a stop list.
+    """Start a language: write the best file of what is installed, test lines and, from --corpus, stop word candidates.
 
-    If rusbeir has the language, its files are copied, stop list included.
+    If rusbeir has the language, its files are copied, stop list included. Where NTREX-128 has it, the file is measured.
 
     Example: rusbeir languages new eo
     """
     from rusbeir.analysis import write_skeleton
+    from rusbeir.language_trials import proposal
 
     written = write_skeleton(code, folder, corpus)
+    with output.progress() as progress:
+        comparison = proposal.measure_file(code, folder, progress)
+    advice = proposal.advise(code, folder)
     if as_json:
-        output.print_json({"language": code, "written": [str(path) for path in written]})
+        measured = comparison.to_dict() if comparison else None
+        output.print_json(
+            {"language": code, "written": [str(path) for path in written], "ntrex": measured, "would_help": advice}
+        )
         return
     for path in written:
         typer.echo(path)
+    if comparison:
+        _print_proposal(comparison.datasets[0])
+    for line in advice:
+        output.echo(f"Would help: {line}.")
     output.note(f"Next: edit them; then {write_command('languages', 'check', code, '--analyzers', folder)}")
+
+
+def _print_proposal(comparison: DatasetComparison) -> None:
+    from rusbeir.language_trials import proposal
+
+    means = {score.system: f"{100 * score.mean:.1f}" for score in comparison.systems}
+    names = {"bm25(profile=raw)": "raw", proposal.WITHOUT_FILE: "without a file"}
+    output.echo(f"{comparison.dataset}, {proposal.MEASURE} ×100: this file {means['bm25']}")
+    for pair in comparison.pairs:
+        gain, high, low = (round(-100 * value, 1) + 0.0 for value in (pair.difference, *pair.interval))
+        change = f"{gain:+.1f}, 95 % interval {low:+.1f} … {high:+.1f}"
+        output.echo(f"{names[pair.first]} {means[pair.first]}, so the file gains {change}")
 
 
 @app.command()

@@ -23,7 +23,7 @@ from rusbeir.types import Dataset, Progress, Run, silent
 _MAX_SCORE = 1e6
 _DEPTH = re.compile(r"\|k:(\d+)$")
 _ANALYSIS = re.compile(
-    r"\b(?P<kind>tok|lem|compounds|stem):(?P<library>[a-z]\w*)(?:-[a-z]\w*)*-(?P<version>\d[^-|\]@]*)"
+    r"\b(?P<kind>tok|simplify|lem|compounds|stem):(?P<library>[a-z]\w*)(?:-[a-z]\w*)*-(?P<version>\d[^-|\]@]*)"
 )
 """The parts of an analyzer's signature that name a version, such as stem:snowball-russian-3.1.0@4."""
 

@@ -142,7 +142,8 @@ def test_the_page_names_every_setting_and_value():
 def test_a_skeleton_of_a_language_that_no_package_knows(tmp_path, monkeypatch):
     write_skeleton("tlh", tmp_path)
     monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
-    assert Analyzer("tlh").analyze("tlhIngan Hol") == ["tlhingan", "hol"]
+    assert Analyzer("tlh", "words").analyze("tlhIngan Hol") == ["tlhingan", "hol"]
+    assert Analyzer("tlh").recipe == Analyzer("tlh", "blend").recipe, "without a lexicon"
     assert Analyzer("tlh", "blend").analyze("Hol") == ["hol", "~_hol", "~hol_"]
 
 
@@ -150,6 +151,6 @@ def test_a_skeleton_has_what_its_script_asks_for(tmp_path, monkeypatch):
     monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
     write_skeleton("km", tmp_path)
     # No spaces between words, and digits of its own.
-    assert Analyzer("km").analyze("ឆ្មាដេក ២០២៦") == Analyzer("km", "unicode").analyze("ឆ្មាដេក 2026")
+    assert Analyzer("km", "words").analyze("ឆ្មាដេក ២០២៦") == Analyzer("km", "unicode").analyze("ឆ្មាដេក 2026")
     write_skeleton("or", tmp_path)
-    assert Analyzer("or").analyze("୨୦୨୬") == ["2026"]
+    assert Analyzer("or", "words").analyze("୨୦୨୬") == ["2026"]

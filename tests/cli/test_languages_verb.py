@@ -279,6 +279,23 @@ def test_all_languages_are_compared_on_one_task(rusbeir, monkeypatch, shared_dat
     assert (shown.code, "Kazakh" in shown.out, "Tigrinya" in shown.out) == (0, True, True)
 
 
+def test_a_new_language_is_measured_and_told_what_would_help(rusbeir, tmp_path, shared_data):
+    """Sinhala has no file: words and runs of characters gain 7 points over raw, and no more than without a file."""
+    done = rusbeir("languages", "new", "si", "--out", "mine", "--json")
+    report = json.loads(done.out)
+    (dataset,) = report["ntrex"]["datasets"]
+    means = {score["system"]: score["mean"] for score in dataset["systems"]}
+    assert list(report["written"]) == ["mine/si.toml", "mine/si.tsv"]
+    assert means["bm25"] == pytest.approx(means["bm25(profile=blend)"], abs=0.002)
+    assert means["bm25"] > means["bm25(profile=raw)"] + 0.05
+    assert [line.partition(",")[0] for line in report["would_help"]] == [
+        "suffix rules", "a list of irregular words and their lemmas", "a stop list"
+    ]  # fmt: skip
+    shown = rusbeir("languages", "new", "is", "--out", "mine")
+    assert re.search(r"ntrex/is, nDCG@10 ×100: this file \d\d\.\d\nraw \d\d\.\d, so the file gains \+9\.\d", shown.out)
+    assert "Would help: suffix rules" not in shown.out, "Icelandic has a lexicon"
+
+
 def test_languages_without_lexicon_or_stemmer_have_fewer_recipes():
     """Bulgarian has no stemmer, Basque no lexicon: stems, or lemmas, would be the default profile, or just words."""
     assert [len(distinct_recipes(code)) for code in ("ru", "bg", "eu", "te")] == [8, 6, 6, 6]
