@@ -244,10 +244,20 @@ def test_alarm(kind, n_empty, n_total, warns):
         ("armenian", "ի՞նչ և", "ինչ եվ"),
         ("catalan", "col·legi", "collegi"),
         ("vietnamese", "hoà khoẻ thuý quý hoàn", "hòa khỏe thúy quý hoàn"),
+        ("non-joiner", "హైదరాబాద్\u200cలో", "హైదరాబాద్ లో"),
+        ("hebrew", "שָׁלוֹם־עֲלֵיכֶם", "שלום־עליכם"),
+        ("chillu", "അവന\u0d4d\u200d പൂച്ചകള\u0d4d\u200d", "അവൻ പൂച്ചകൾ"),
+        ("amharic", "ሠላም ዓመት ፀሐይ ኃይል", "ሰላም አመት ጸሀይ ሀይል"),
     ],
 )
 def test_folds(fold, text, folded):
     assert FOLDS[fold](unicodedata.normalize("NFC", text)) == folded
+
+
+def test_traditional_characters_become_simplified_ones():
+    pytest.importorskip("opencc")
+    assert FOLDS["simplified"]("頭髮 發展\n乾淨") == "头发 发展\n干净"
+    assert "|simplify:opencc-" in Analyzer("zh-TW").signature == Analyzer("zh-HK").signature
 
 
 @pytest.mark.parametrize(
