@@ -143,12 +143,18 @@ def _demonstrate(recipe: Recipe, texts: Sequence[str]) -> list[Step]:
         *sorted((text for text in respelled if len(text) <= MAX_EXAMPLE_CHARS), key=len),
         *stopped,
     ]
-    chain = Chain(recipe)
+    # Runs of characters would hide what the other steps do.
+    words = replace(recipe, terms="words")
+    chain = Chain(words)
     with_step = {text: " ".join(chain.terms(text)) for text in dict.fromkeys(candidates)}
     steps: list[Step] = []
     for step, value in recipe.steps.items():
-        other = Chain(replace(recipe, **_without(recipe, step)))
-        examples = ((text, " ".join(other.terms(text)), terms) for text, terms in with_step.items())
+        if step == "terms":
+            runs = Chain(recipe)
+            examples = ((text, terms, " ".join(runs.terms(text))) for text, terms in with_step.items())
+        else:
+            other = Chain(replace(words, **_without(words, step)))
+            examples = ((text, " ".join(other.terms(text)), terms) for text, terms in with_step.items())
         text, without, terms = next((row for row in examples if row[1] != row[2]), ("", "", ""))
         steps.append({"step": step, "value": value, "text": text, "without": without, "terms": terms})
     return steps

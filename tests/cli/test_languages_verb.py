@@ -103,13 +103,13 @@ def test_a_check_runs_lines_and_traps(rusbeir, tmp_path, monkeypatch):
 
 
 def test_the_list_is_narrow_and_says_why(rusbeir):
-    """It took 160 columns, most of them for the same eight profiles in every row."""
+    """It took 160 columns, most of them for the same nine profiles in every row."""
     listed = rusbeir("languages")
     assert max(map(len, listed.out.splitlines())) < 120
     assert "rusbeir-paper" in next(line for line in listed.out.splitlines() if " ru " in line)
     assert "Each has the profiles raw, unicode, snowball, default" in listed.err
     whys = {row["language"]: row["why"] for row in json.loads(rusbeir("languages", "--json").out)}
-    assert "prefer blend" in whys["kk"]
+    assert "blended with their 4-grams" in whys["kk"]
 
 
 @pytest.mark.parametrize("words", [["kk"], ["show", "kk"], ["Kazakh"]], ids=" ".join)
@@ -119,7 +119,7 @@ def test_a_language_is_shown(rusbeir, words):
     assert max(map(len, shown.out.splitlines())) < 120
     for text in (
         "Kazakh (kk)",
-        "prefer blend",
+        "blended with their 4-grams",
         "ҚАЗАҚ",
         "nltk-kazakh, 161 words",
         "Profiles: raw, unicode",
@@ -139,7 +139,7 @@ def test_a_shown_language_as_json(rusbeir, tmp_path, monkeypatch):
     assert (language["language"], language["extends"]) == ("kk", "kk")
     assert language["path"].endswith("mine/kk.toml")
     steps = {step["step"]: step for step in language["steps"]}
-    assert list(steps) == ["normalise", "case", "fold invisible", "tokens", "stop words", "stemmer"]
+    assert list(steps) == ["normalise", "case", "fold invisible", "tokens", "stop words", "stemmer", "terms"]
     assert (steps["stemmer"]["without"], steps["stemmer"]["terms"]) == ("қазақ", "қаза")
     assert set(language["cost"]) == {"load_seconds", "new_words_per_second", "packages"}
     assert set(language["profiles"]) >= {"default", "blend"}
