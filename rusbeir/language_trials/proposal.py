@@ -11,6 +11,7 @@ from pathlib import Path
 from rusbeir.analysis import FOLDERS_VARIABLE, language_files, read_language
 from rusbeir.comparison import Comparison, Plan, compare_results, read_result
 from rusbeir.datasets import NotAtHand, find_entry, load
+from rusbeir.errors import BackendError
 from rusbeir.experiment import bench
 from rusbeir.language_trials.recipes import measure_recipes
 from rusbeir.types import Progress
@@ -34,7 +35,7 @@ def measure_file(code: str, folder: Path, progress: Progress) -> Comparison | No
         return None
     try:
         dataset = load(entry.name, progress=progress)
-    except NotAtHand:
+    except (BackendError, NotAtHand):
         return None
     with tempfile.TemporaryDirectory() as out:
         results = []
