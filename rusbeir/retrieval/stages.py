@@ -18,6 +18,7 @@ from rusbeir.user_sources import PYTHON, find_entry_points
 SEARCHERS = {
     "bm25": "rusbeir.retrieval.lexical.bm25:from_stage",
     "dense": "rusbeir.retrieval.dense.system:from_stage",
+    "late": "rusbeir.retrieval.late.system:from_stage",
     "run": "rusbeir.retrieval.run_file:from_stage",
     "sparse": "rusbeir.retrieval.sparse.system:from_stage",
 }

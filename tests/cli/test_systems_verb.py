@@ -23,7 +23,7 @@ def test_everything_is_listed():
     assert names == [*SEARCHERS, *RERANKERS, *FUSIONS, PYTHON], "a stage needs a line in catalogue.py"
     assert [entry.name for entry in catalogue.engines] == list(ENGINES)
     assert {entry.name for entry in catalogue.runtimes} == {*dense.RUNTIMES, *rerank.RUNTIMES}
-    assert len(catalogue.models) == sum(len(settings.read_models(kind)) for kind in ("dense", "sparse", "rerank"))
+    assert len(catalogue.models) == sum(len(settings.read_models(kind)) for kind in settings.KINDS)
     for entry in catalogue.systems[:-1]:
         check_names(entry.example)
 
@@ -33,6 +33,7 @@ WITH_A_WRONG_OPTION = [
     ("bm25", "bm25(nothing=1)"),
     ("dense", "dense(multilingual-e5-small,nothing=1)"),
     ("sparse", "sparse(nothing=1)"),
+    ("late", "late(mLateOn,nothing=1)"),
     ("rerank", "bm25 >> rerank(bge-reranker-v2-m3,nothing=1)"),
     ("rrf", "rrf(bm25,bm25,nothing=1)"),
     ("minmax", "minmax(bm25,bm25,nothing=1)"),

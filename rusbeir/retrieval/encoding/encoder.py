@@ -1,4 +1,4 @@
-"""The Protocols of dense and sparse encoders, their optional abilities, and the checks of what they return."""
+"""The Protocols of dense, sparse and late encoders, their optional abilities, and the checks of what they return."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.retrieval.encoding.token_vectors import TokenVectors
 from rusbeir.text import shorten
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
@@ -76,7 +77,28 @@ class SparseEncoder(Protocol):
         ...
 
 
-AnyEncoder: TypeAlias = Encoder | SparseEncoder
+class LateEncoder(Protocol):
+    """Turns each text into a vector for each of its tokens.
+
+    The score of a query and a document is the sum, over the query's vectors, of the greatest inner product with one of
+    the document's.
+    """
+
+    @property
+    def signature(self) -> str:
+        """Everything that decides the vectors: model and revision, runtime and precision, prefixes, lengths."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> Any:
+        """Return TokenVectors, float32, in the order of the texts."""
+        ...
+
+    def encode_documents(self, texts: Sequence[str]) -> Any:
+        """Return TokenVectors, float32, in the order of the texts; each text is a title and its document."""
+        ...
+
+
+AnyEncoder: TypeAlias = Encoder | SparseEncoder | LateEncoder
 
 
 @runtime_checkable
@@ -131,7 +153,9 @@ def gather(compute: Callable[[Callable[[Any, Any], None]], None]) -> Any:
 
 
 def stack(parts: Sequence[Any]) -> Any:
-    """Join the vectors of several batches, or their weights in scipy's arrays."""
+    """Join the vectors of several batches, of texts or of their tokens, or weights in scipy's arrays."""
+    if isinstance(parts[0], TokenVectors):
+        return TokenVectors.join(parts)
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     from scipy import sparse  # a bench of BM25 would spend a sixth of its time on importing it

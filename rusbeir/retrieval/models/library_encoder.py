@@ -29,8 +29,13 @@ class LibraryEncoder:
     def signature(self) -> str:
         version = require_version("sentence-transformers", *NEEDED_BY)
         return (
-            f"{model_files.sign(self.model)}|runtime:sentence-transformers-{version}|precision:{self.model.precision}"
+            f"{model_files.sign(self.signed)}|runtime:sentence-transformers-{version}|precision:{self.model.precision}"
         )
+
+    @property
+    def signed(self) -> Model:
+        """The settings that are in the signature."""
+        return self.model
 
     def check_available(self) -> None:
         check_runnable(self.model)

@@ -96,6 +96,8 @@ DEFAULT_RUNTIMES: Mapping[Kind, tuple[str, ...]] = {
     **dict.fromkeys(KINDS, ("sentence-transformers",)),
     "rerank": ("cross-encoder",),
 }
+LATE = "late"
+"""The runtime by which late models rerank."""
 HEADS = {"sparse": "flagembedding", "late": "flagembedding"}
 """Kind -> the runtime that reads heads of dense models as models of that kind."""
 
@@ -108,6 +110,12 @@ def read_models(kind: Kind) -> Mapping[str, Model]:
     if head := HEADS.get(kind):
         dense = read_models("dense").items()
         models = {name: replace(model, runtimes=(head,)) for name, model in dense if head in model.runtimes}
+    if kind == "rerank":
+        models = {
+            name: replace(row, runtimes=(LATE,))
+            for name, row in read_models("late").items()
+            if row.runtimes != (HEADS["late"],)
+        }
     for name, row in tables.get(kind, {}).items():
         settings: dict[str, Any] = {"name": name, "runtimes": DEFAULT_RUNTIMES[kind], **row}
         for key in ("runtimes", "adapters", "unverified"):
@@ -173,6 +181,8 @@ def _name_family(kind: Kind, name: str) -> BadInput | None:
 def refuse_family(kind: Kind, name: str, family: Kind) -> BadInput:
     """Return the error for a model of that family where one of another kind is needed."""
     system = f"bm25 >> rerank({name})" if family == "rerank" else f"{family}({name})"
+    if (kind, family) == ("rerank", "late"):
+        system = f"rerank({name},runtime={LATE})"
     return BadInput(f"{name} is a {family} model, not a {kind} one: write {system}.")
 
 

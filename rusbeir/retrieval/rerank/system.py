@@ -17,6 +17,7 @@ from rusbeir.errors import BadInput
 from rusbeir.retrieval import user_code
 from rusbeir.retrieval.encoding.pools import WhileWanted, read_ahead
 from rusbeir.retrieval.models import settings as models
+from rusbeir.retrieval.models.files import find_family, is_folder
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.spec import Options, Stage, only_argument
@@ -36,6 +37,7 @@ RUNTIMES = {
     LAYERWISE: "rusbeir.retrieval.rerank.flagembedding:make_layerwise",
     "bge-m3-sparse": "rusbeir.retrieval.bge_m3:make_sparse_reranker",
     "bge-m3-multivector": "rusbeir.retrieval.bge_m3:make_multivector_reranker",
+    models.LATE: "rusbeir.retrieval.late.sentence_transformers:make_reranker",
     "llm": "rusbeir.retrieval.rerank.llm:YesNoReranker",
     "llm-list": "rusbeir.retrieval.rerank.llm:ListReranker",
 }
@@ -44,7 +46,7 @@ RUNTIMES = {
 ENDPOINTS = ("llm", "llm-list")
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
-RUN_POOLS = ("cross-encoder", "bge-m3-sparse", "bge-m3-multivector")
+RUN_POOLS = ("cross-encoder", models.LATE, "bge-m3-sparse", "bge-m3-multivector")
 """The runtimes that read precision= and device=."""
 
 MakeReranker: TypeAlias = Callable[..., Reranker]
@@ -192,6 +194,8 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         options = Options(stage, ("depth", "runtime", "layer", *SETTINGS))
         runtime = options.word("runtime", "", ("", *RUNTIMES))
         model = models.find("rerank", name, options, any_name=runtime in ENDPOINTS)
+        if not runtime and is_folder(model) and find_family(model) == "late":
+            runtime = models.LATE
         runtime = runtime or model.runtimes[0]
         if model.layer and runtime != LAYERWISE:
             raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
