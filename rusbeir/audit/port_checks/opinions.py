@@ -15,6 +15,8 @@ from rusbeir.text import write_command
 
 OPINIONS: Final = "opinions.json"
 _KEYS = ("sheets/key.json", "esa/key.json")
+SAID: Final = (OPINIONS, *_KEYS)
+"""The files in qa of a port that has sheets, or of which people or a judge have said something."""
 _SHAPE = {
     "fingerprint": str,
     "opinions": {
@@ -22,11 +24,6 @@ _SHAPE = {
     },
 }  # fmt: skip
 _KEY = {"items": {str: {"kind?": str, "id?": str}}, "raters?": {str: [str]}}
-
-
-def is_read(folder: Path) -> bool:
-    """Whether the folder qa of a port has sheets, or what people or a judge said."""
-    return any((folder / name).exists() for name in (OPINIONS, *_KEYS))
 
 
 def read_opinions(folder: Path, fingerprint: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
 from rusbeir.audit.port_checks.gates import Gate, apply_gates, collect_figures, list_figures, refuse_unknown
 from rusbeir.audit.port_checks.measurement import BackTranslations, Measurer, RecordFile, keep_records, measure
-from rusbeir.audit.port_checks.opinions import is_read, read_opinions
+from rusbeir.audit.port_checks.opinions import SAID, read_opinions
 from rusbeir.audit.port_checks.pages import PAGE, template_environment
 from rusbeir.audit.port_checks.reference import compare_port, open_reference
 from rusbeir.audit.port_checks.retrieval_round_trip import RoundTrip, open_round_trip
@@ -217,7 +217,7 @@ def write_report(report: dict[str, Any], gates: Sequence[Gate], folder: Path) ->
     report["gates"] = apply_gates(gates, report) if gates else None
     with atomic_file(folder / REPORT) as file:
         file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    values = read_opinions(folder, report["fingerprint"]) if is_read(folder) else {}
+    values = read_opinions(folder, report["fingerprint"]) if any((folder / name).exists() for name in SAID) else {}
     with atomic_file(folder / PAGE) as file:
         file.write(template_environment().get_template("report.html.j2").render(report=report, **values).encode())
 
