@@ -53,7 +53,8 @@ def test_targets_of_make_exist():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', text)
+    for target in [*re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text), *pictures]:
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
