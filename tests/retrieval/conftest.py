@@ -35,6 +35,7 @@ def tiny_models(tmp_path_factory):
             "jina": tiny_encoders.adapted_encoder(folder / "jina"),
             "gte": tiny_encoders.gte_encoder(folder / "gte"),
             "arctic": tiny_encoders.gte_encoder(folder / "arctic", **tiny_encoders.ARCTIC),
+            "static": tiny_encoders.static_encoder(folder / "static"),
             "splade": tiny_encoders.term_encoder(folder / "splade"),
             "router": tiny_encoders.term_encoder(folder / "router", router=True),
             "late": tiny_encoders.token_encoder(folder / "late"),

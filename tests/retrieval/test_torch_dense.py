@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import itertools
+import shutil
 import sys
 from pathlib import Path
 
@@ -64,6 +65,28 @@ def test_the_pooling_asked_for_is_used(models, caplog):
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     assert search(f"dense({models['cls']},pooling=mean)")["cat"] == pytest.approx(float(means[0] @ means[1]), abs=1e-5)
     assert "its own files say cls" in caplog.text
+
+
+def test_static_embeddings_equal_the_library(models, tmp_path):
+    """Also in the layout of model2vec, which says a row and a weight for each token; torch is not asked."""
+    import numpy
+    from safetensors.numpy import load_file, save_file
+    from sentence_transformers import SentenceTransformer
+
+    system = f"dense({models['static']},runtime=static)"
+    plain = SentenceTransformer(str(models["static"]))
+    vectors = plain.encode(TEXTS)
+    assert search(system) == pytest.approx(expected(plain.encode([QUERY])[0], vectors), abs=1e-6)
+    assert not resolve(system, language="ru").encoder.encode_documents([""]).any()
+    shutil.copytree(models["static"], tmp_path / "model2vec")
+    file = tmp_path / "model2vec" / "model.safetensors"
+    table = load_file(file)["embedding.weight"]
+    order = numpy.arange(len(table))[::-1].copy()
+    halves = numpy.full(len(table), 2, numpy.float32)
+    save_file({"embeddings": table[order] / 2, "mapping": order, "weights": halves}, file)
+    assert search(f"dense({tmp_path / 'model2vec'},runtime=static)") == pytest.approx(search(system), abs=1e-6)
+    with pytest.raises(BadInput, match="has no static embeddings: write dense"):
+        search(f"dense({models['cls']},runtime=static)")
 
 
 NATIVE = [

@@ -98,6 +98,23 @@ def sentence_encoder(folder: Path, pooling: str, *, prompts: dict[str, str] | No
     return folder
 
 
+def static_encoder(folder: Path) -> Path:
+    """A table of vectors in the layout of sentence-transformers."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+    from tokenizers import Tokenizer
+
+    plain = folder.with_name(f"{folder.name}-plain")
+    plain.mkdir(parents=True)
+    tokenizer(plain)
+    read = Tokenizer.from_file(str(plain / "tokenizer.json"))
+    torch.manual_seed(8)
+    table = StaticEmbedding(read, embedding_weights=torch.randn(read.get_vocab_size(), 16))
+    SentenceTransformer(modules=[table, Normalize()]).save(str(folder))
+    return folder
+
+
 def term_encoder(folder: Path, *, router: bool = False) -> Path:
     """A SPLADE model; with a router, queries are weights that are looked up."""
     import torch

