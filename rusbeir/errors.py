@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rusbeir.text import make_line
+from rusbeir.text import make_line, write_command
 
 
 class RusbeirError(Exception):
@@ -109,6 +109,11 @@ def option(name: str, value: object = "", *, python: str = "") -> str:
         return python or f"{name}={value}"
     spelling = _options.get(name, f"--{name.replace('_', '-')}")
     return spelling if value is True or value == "" else f"{spelling} {value}"
+
+
+def name_command() -> str:
+    """Name what the reader of a message has just run, to run it again."""
+    return "the same call" if _options is None else f"`{write_command(*sys.argv[1:])}`"
 
 
 def require(module: str, purpose: str, extra: str) -> Any:

@@ -52,6 +52,9 @@ def judge(
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at the same time.")] = 4,
     retry_failed: options.RetryFailed = False,
+    batch: options.Batch = False,
+    batch_share: options.BatchShare = 1.0,
+    cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens, time and cost.")] = False,
@@ -76,7 +79,8 @@ def judge(
     with output.progress() as progress:
         report = judge_port(
             folder, llm=llm, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch_out=batch_out, batch_in=batch_in or (), progress=progress, tell=output.note, **order,
+            batch=batch and batch_share, cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            progress=progress, tell=output.note, **order,
         )  # fmt: skip
     publish_opinions(report, folder)
     expected = expect_errors(folder) if "spans" in report else None

@@ -180,6 +180,14 @@ BudgetChars: TypeAlias = Annotated[
 BudgetCost: TypeAlias = Annotated[
     float | None, typer.Option("--budget-cost", help="Stop before the total cost exceeds this.")
 ]
+Batch: TypeAlias = Annotated[
+    bool, typer.Option("--batch", help="Send the model's requests by the endpoint's Batch API, and wait for them.")
+]
+BatchShare: TypeAlias = Annotated[
+    float,
+    typer.Option("--batch-share", min=0.01, max=1.0, help="What a batch costs of the usual price, such as 0.5."),
+]
+Cancel: TypeAlias = Annotated[bool, typer.Option("--cancel", help="Cancel the batches that are under way.")]
 BatchOut: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -80,6 +80,9 @@ def port(
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
     ] = None,
+    batch: options.Batch = False,
+    batch_share: options.BatchShare = 1.0,
+    cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
     on: options.On = None,
@@ -143,6 +146,8 @@ def port(
         retry_segments=retry_segments,
         keep_untranslated=keep_untranslated,
         export=export,
+        batch=batch and batch_share,
+        cancel=cancel,
         batch_out=batch_out,
         batch_in=batch_in or (),
         on=on,

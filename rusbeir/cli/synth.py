@@ -41,6 +41,9 @@ def rewrite(
     ] = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    batch: options.Batch = False,
+    batch_share: options.BatchShare = 1.0,
+    cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
     dry_run: Annotated[
@@ -79,7 +82,8 @@ def rewrite(
     with output.progress() as progress:
         report = rewrite_one(
             dataset, out=out, encoder=encoder, budget_chars=budget_chars, budget_cost=budget_cost,
-            retry_failed=retry_failed, batch_out=batch_out, batch_in=batch_in or (), progress=progress,
+            retry_failed=retry_failed, batch=batch and batch_share, cancel=cancel,
+            batch_out=batch_out, batch_in=batch_in or (), progress=progress,
             tell=output.note, **order,
         )  # fmt: skip
     if as_json:

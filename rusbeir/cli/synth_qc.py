@@ -63,6 +63,9 @@ def qc(
     option: options.ModelLimits = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    batch: options.Batch = False,
+    batch_share: options.BatchShare = 1.0,
+    cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate the labels and their cost.")] = False,
@@ -108,7 +111,8 @@ def qc(
         report = control_quality(
             dataset, out=out, llm=llm, rules=rules, language=lang, split=split, undo=undo or (), seed=seed,
             budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch_out=batch_out, batch_in=batch_in or (), progress=progress, tell=output.note, **model_options,
+            batch=batch and batch_share, cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            progress=progress, tell=output.note, **model_options,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

@@ -37,6 +37,9 @@ def queries(
     option: options.ModelLimits = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    batch: options.Batch = False,
+    batch_share: options.BatchShare = 1.0,
+    cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens and cost.")] = False,
@@ -68,7 +71,8 @@ def queries(
     with output.progress() as progress:
         report = make_queries(
             corpus, llm=llm, out=out, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch_out=batch_out, batch_in=batch_in or (), progress=progress, tell=output.note, **order, **model_options,
+            batch=batch and batch_share, cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            progress=progress, tell=output.note, **order, **model_options,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

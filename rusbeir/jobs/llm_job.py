@@ -46,6 +46,11 @@ class Spending(TypedDict, total=False):
 class BatchOptions(TypedDict, total=False):
     """The ways in which requests are answered in batches (docs/port.md); without these, they are sent one by one."""
 
+    batch: bool | float
+    """Whether requests are sent by the Batch API of the endpoint; a number, such as 0.5, is what a batch costs of the
+    usual price."""
+    cancel: bool
+    """Whether batches that are under way are cancelled."""
     batch_out: str | Path | None
     """The file to which requests without an answer are written, instead of sending them."""
     batch_in: Sequence[str | Path]
@@ -116,7 +121,7 @@ class LlmJob:
     @property
     def is_offline(self) -> bool:
         """Whether nothing is sent by this process."""
-        return bool(self.batching)
+        return bool(self.batching) and not (self.batching.get("batch") or self.batching.get("cancel"))
 
     def refuse_unpriced(self, *, of_verb: bool = False) -> None:
         """Raise BadInput for a budget of money without the model's prices."""
@@ -136,7 +141,7 @@ class LlmJob:
         if self.batching or journal.get_meta(BATCHES):
             from rusbeir.jobs.batches import open_batches
 
-            batches = open_batches(self.batching, journal, budget, price, self.tell)
+            batches = open_batches(self.batching, journal, budget, price, self.tell, limits, self.progress)
             # What is read from the journal needs no pace.
             limits = replace(limits, requests_per_second=None) if self.batching else limits
         return Asker(

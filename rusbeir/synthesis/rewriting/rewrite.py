@@ -107,7 +107,7 @@ def rewrite(
     refuse_unpriced(spending.get("budget_cost"), rewriter.llm, TranslatorEntry.of(rewriter).price_remedy)
     selection = select_documents(dataset, language=language, split=split, sample=sample, seed=seed, progress=progress)
     tag = selection.source.card.language
-    if not batching:
+    if not batching or batching.keys() & {"batch", "cancel"}:
         rewriter.check(tag, tag)
     system = open_encoder(encoder, tag) if encoder else None
     corpus = f"{slug(rewriter.llm) or 'model'}-tmp{temperature:g}"

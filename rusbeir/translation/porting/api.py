@@ -49,6 +49,8 @@ def port(
     retry_segments: str | Path | None = None,
     keep_untranslated: bool = False,
     export: str | Path | None = None,
+    batch: bool | float = False,
+    cancel: bool = False,
     batch_out: str | Path | None = None,
     batch_in: Sequence[str | Path] = (),
     on: str | None = None,
@@ -85,6 +87,9 @@ def port(
             that fails keeps its translation, and what is left out here is as the port was made.
         keep_untranslated: Let texts that came back unchanged stay so in the dataset.
         export: A translation memory to write: .tmx, .tsv or .jsonl.
+        batch: Send the requests to a language model by the Batch API of its endpoint, wait, and continue. A call that
+            was stopped finds its batches again. A number, such as 0.5, is what a batch costs of the usual price.
+        cancel: Cancel the batches that are under way.
         batch_out: A file to which the requests to a language model are written, instead of sending them; then
             Suspended is raised.
         batch_in: Files with the answers to such requests.
@@ -126,8 +131,9 @@ def port(
     if translator is None:
         translator = ",".join(read_translator_names(out))
     to = parse_language(to)
-    batching = {name: value for name, value in (("batch_out", batch_out), ("batch_in", batch_in)) if value}
-    entries = make_entries(translator, source_language, to, options, offline=bool(batching), budget_cost=budget_cost)
+    ways = {"batch": batch, "cancel": cancel, "batch_out": batch_out, "batch_in": batch_in}
+    batching = {name: value for name, value in ways.items() if value}
+    entries = make_entries(translator, source_language, to, options, batching=batching, budget_cost=budget_cost)
     card = original.card
     if obstacle := find_obstacle(card.name, card.licence, card.provenance):
         # Now it can still be cleared up at no cost.

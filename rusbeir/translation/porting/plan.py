@@ -7,11 +7,11 @@ go to the next translator of a chain. The kind of a task in the journal says to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import repeat
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import orjson
 
@@ -318,12 +318,13 @@ def make_entries(
     options: TranslatorOptions,
     *,
     checked: bool = True,
-    offline: bool = False,
+    batching: Mapping[str, Any] | None = None,
     budget_cost: float | None = None,
 ) -> tuple[TranslatorEntry, ...]:
     """Make the translators, in order, with the names that messages and the journal use; checked: ready for that pair.
 
-    offline says that nothing is sent to language models by this process, so that they need neither key nor address.
+    batching has the jobs.BatchOptions that say something; language models whose requests are only written to files need
+    neither key nor address.
     Raises BadInput for a source that is in the target language already, and for a budget of money where the price of
     one is not known.
     """
@@ -337,6 +338,7 @@ def make_entries(
     else:
         made = tuple(_flatten(translator))
         names = [""] * len(made)
+    offline = bool(batching) and not {"batch", "cancel"} & {*(batching or {})}
     if checked:
         for instance in made:
             if isinstance(instance, ChecksPair) and not (offline and isinstance(instance, TakesBatches)):

@@ -265,16 +265,16 @@ async def translate_pending(
             if translator is None or not size.pending:
                 continue
             if signature not in runners:
-                meter, batches = Meter(budget=budget), None
+                meter, run = Meter(budget=budget), None
                 if isinstance(translator, Metered):
                     translator = translator.with_meter(meter)
                 if (batching or journal.get_meta(BATCHES)) and isinstance(translator, TakesBatches):
-                    batches = open_batches(batching, journal, budget, translator.price, tell)
-                    translator = translator.with_exchange(batches)
+                    run = open_batches(batching, journal, budget, translator.price, tell, translator.limits, progress)
+                    translator = translator.with_exchange(run)
                 runners[signature] = Runner(
                     translator=translator,
                     meter=meter,
-                    batches=batches,
+                    batches=run,
                     source=source,
                     target=target,
                     journal=journal,
