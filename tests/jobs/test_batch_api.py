@@ -159,7 +159,7 @@ ask_sums(sys.argv[1], payloads, batch=0.5, first_wait_seconds=0.02, max_wait_sec
 
 
 def test_killed_at_any_moment(tmp_path, provider):
-    """Ten kills spread over the time of a whole run; benchmarks/batches.py does a hundred."""
+    """Ten kills, each after another number of requests to the provider."""
     provider.failing = 0.3
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "j.sqlite")]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
