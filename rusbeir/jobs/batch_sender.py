@@ -95,7 +95,7 @@ class Sender:
         except asyncio.CancelledError:
             self.tell(
                 f"{len(list_open(self.requests)):,} batches go on at {self.service.address}. {name_command()} collects "
-                f"them; with {option('cancel', True)} it cancels them."
+                f"them, and cancels them with {option('cancel', True)} in place of {option('batch', True)}."
             )
             raise
 
