@@ -6,7 +6,7 @@ import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,6 +60,9 @@ def compare(
         typer.Option(metavar="DATASET DATASET", help="Only whether these two order the same systems in the same way."),
     ] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Also print every tested difference.")] = False,
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="Also mark the systems than which none is as good and as cheap.")
+    ] = False,
     permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = PERMUTATIONS,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, numbers unrounded.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, siunitx).")] = False,
@@ -81,7 +84,7 @@ def compare(
     if rankings is not None:
         others = {
             "qrels": qrels, "corpus": corpus, "lang": lang, "baseline": baseline, "where": where, "data": data,
-            "against_paper": against_paper, "pairs": pairs, "csv": csv,
+            "against_paper": against_paper, "pairs": pairs, "pareto": pareto, "csv": csv,
             "latex": latex, "markdown": markdown, "plot": plot,
         }  # fmt: skip
         if conflicting := [option(name) for name, value in others.items() if value]:
@@ -98,9 +101,9 @@ def compare(
     if plot is not None:
         from rusbeir.comparison import draw
 
-        draw(comparison, plot)
+        draw(comparison, plot, efficient=pareto)
     if as_json:
-        output.print_json(comparison.to_dict())
+        output.print_json(_add_efficient(comparison) if pareto else comparison.to_dict())
         return
     for is_chosen, write in (
         (csv, tables.to_csv),
@@ -110,21 +113,31 @@ def compare(
         if is_chosen:
             sys.stdout.write(write(comparison))
             return
-    _print_comparison(comparison, pairs)
+    _print_comparison(comparison, pairs, pareto)
     if qrels is None:
         output.note(f"Next, look at the queries: {write_command('report', *results, '--out', 'site')}")
 
 
-def _print_comparison(comparison: Comparison, pairs: bool) -> None:
+def _add_efficient(comparison: Comparison) -> dict[str, Any]:
+    """Add the efficient systems of each dataset to what is printed as JSON."""
+    from rusbeir.comparison import list_efficient
+
+    document = comparison.to_dict()
+    for compared, entry in zip(comparison.datasets, document["datasets"], strict=True):
+        entry["efficient"] = list_efficient(compared.systems)
+    return document
+
+
+def _print_comparison(comparison: Comparison, pairs: bool, pareto: bool) -> None:
     """Print the conclusions, a table for each dataset and average, and what the marks mean."""
-    from rusbeir.comparison import describe_averages, matrix_table, tables
+    from rusbeir.comparison import ABOUT_EFFICIENT, describe_averages, list_efficient, matrix_table, tables
     from rusbeir.datasets import label_dataset
 
     for line in comparison.conclusion:
         output.echo(line)
     for dataset in comparison.datasets:
         output.echo(f"\n{dataset.dataset}, {dataset.sample}, {comparison.measure} ×100")
-        _print(*tables.score_table(dataset.systems))
+        _print(*tables.score_table(dataset.systems, list_efficient(dataset.systems) if pareto else ()))
         if pairs:
             _print(*tables.pair_table(dataset.pairs))
     for average in comparison.languages:
@@ -138,7 +151,8 @@ def _print_comparison(comparison: Comparison, pairs: bool) -> None:
         )
         _print(*matrix_table(matrix))
         output.echo(describe_averages(matrix))
-    for note in [*tables.list_notes(comparison), tables.describe_marks(comparison)]:
+    marks = [tables.describe_marks(comparison), *([ABOUT_EFFICIENT] if pareto else [])]
+    for note in [*tables.list_notes(comparison), *marks]:
         output.echo(note)
 
 

@@ -1,4 +1,6 @@
 from . import tables as tables
+from .efficiency import ABOUT_EFFICIENT as ABOUT_EFFICIENT
+from .efficiency import list_efficient as list_efficient
 from .judged_runs import QrelsLike as QrelsLike
 from .judged_runs import RunLike as RunLike
 from .judged_runs import ScoredRun as ScoredRun

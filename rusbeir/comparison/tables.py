@@ -7,10 +7,11 @@ import html
 import io
 import math
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from rusbeir import __version__
+from rusbeir.comparison.efficiency import EFFICIENT
 from rusbeir.comparison.outcome import (
     MARKS,
     Comparison,
@@ -198,8 +199,8 @@ def grid(comparison: Comparison) -> tuple[list[str], list[str], dict[tuple[str, 
     return list(dict.fromkeys(system for system, _ in cells)), columns, cells
 
 
-def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and cells of one dataset's systems for a terminal; measures x100."""
+def score_table(systems: Sequence[SystemScore], efficient: Collection[str] = ()) -> tuple[list[str], list[list[str]]]:
+    """Return the header and cells of one dataset's systems for a terminal; measures x100, the efficient ones marked."""
     published = any(score.published is not None for score in systems)
     paid = any(score.cost is not None for score in systems)
     header = ["", "system", "mean", "95 %", "ranks", "no hit", "tied", "index s", "query s", "MB", "peak MB"]
@@ -211,7 +212,7 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
     for score in systems:
         ranks = score.rank_interval
         cells = [
-            score.mark,
+            score.mark + (EFFICIENT if score.system in efficient else ""),
             score.system,
             f"{100 * score.mean:.2f}",
             f"{100 * score.interval[0]:.2f}–{100 * score.interval[1]:.2f}",
