@@ -76,8 +76,7 @@ def measure_orders(times: int, folder: Path) -> dict[str, Any]:
     (port,) = measure_validity([folder], [("a", "b")]).tasks
     return {
         "n_clusters": [orders.n_clusters, port.n_clusters],
-        # Simulated along eigenvectors, whose signs hang on the last digit.
-        "needed": [needed and round(np.log10(needed / times), 1) for needed in orders.queries_needed],
+        "needed": [needed and needed / times for needed in orders.queries_needed],
         "validity": [port.kendall.interval, port.tau_ap.interval],
         **{name: figure.interval for name, figure in orders.correlations.items()},
     }
