@@ -166,12 +166,14 @@ def count_queries_needed(scores: Floats, *, agreement: float = 0.9, seed: int = 
     """
     mean = scores.mean(axis=1)
     values, vectors = np.linalg.eigh(np.cov(scores))
+    # Of systems that answer alike some are 0 but for the last digit, and their roots would not be.
+    values[values < len(mean) * np.finfo(float).eps * max(values.max(), 0)] = 0
     noise = np.random.default_rng(seed).standard_normal((2, DRAWS, len(mean)))
     # The symmetric root: another one hangs on the signs of the eigenvectors, and so on the last digit of the scores.
-    noise = noise @ (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    noise = noise @ (vectors * np.sqrt(values)) @ vectors.T
 
     def agrees(n: int) -> bool:
-        # Systems that answer alike differ in the last digit alone, which is no order.
+        # What differs in the last digit alone is no order.
         first, second = np.round(mean + noise / np.sqrt(n), 12)
         return bool(kendall(first, second).mean() >= agreement)
 

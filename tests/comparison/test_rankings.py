@@ -119,6 +119,16 @@ def test_queries_needed_give_that_agreement():
     assert count_queries_needed(np.repeat(scores[:1], 4, axis=0)) is None
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_systems_that_answer_alike_have_no_order(seed):
+    """Nor have their simulated means, whatever the last digits of the scores are."""
+    scores = np.random.default_rng(seed).random((6, 50)) + np.linspace(0, 0.5, 6)[:, None]
+    scores[3] = scores[1]
+    shaken = scores.copy()
+    shaken[3] = scores[1] * 3 / 3
+    assert count_queries_needed(scores, agreement=0.8) == count_queries_needed(shaken, agreement=0.8)
+
+
 def draw_around(*means: float, n: int = 40) -> dict[str, list[float]]:
     """Scores of systems with these means, the same queries being hard for all."""
     noise = np.random.default_rng(2).normal(0, 0.05, n)
