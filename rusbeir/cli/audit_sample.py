@@ -53,7 +53,7 @@ def judge(
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at the same time.")] = 4,
     retry_failed: options.RetryFailed = False,
     batch: options.Batch = False,
-    batch_share: options.BatchShare = 1.0,
+    batch_share: options.BatchShare = None,
     cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
@@ -79,7 +79,7 @@ def judge(
     with output.progress() as progress:
         report = judge_port(
             folder, llm=llm, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch=batch and batch_share, cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            batch=batch and (batch_share or True), cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
             progress=progress, tell=output.note, **order,
         )  # fmt: skip
     publish_opinions(report, folder)

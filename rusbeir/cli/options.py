@@ -184,7 +184,7 @@ Batch: TypeAlias = Annotated[
     bool, typer.Option("--batch", help="Send the model's requests by the endpoint's Batch API, and wait for them.")
 ]
 BatchShare: TypeAlias = Annotated[
-    float,
+    float | None,
     typer.Option("--batch-share", min=0.01, max=1.0, help="What a batch costs of the usual price, such as 0.5."),
 ]
 Cancel: TypeAlias = Annotated[bool, typer.Option("--cancel", help="Cancel the batches that are under way.")]

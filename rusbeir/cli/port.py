@@ -81,7 +81,7 @@ def port(
         Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
     ] = None,
     batch: options.Batch = False,
-    batch_share: options.BatchShare = 1.0,
+    batch_share: options.BatchShare = None,
     cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
@@ -146,7 +146,7 @@ def port(
         retry_segments=retry_segments,
         keep_untranslated=keep_untranslated,
         export=export,
-        batch=batch and batch_share,
+        batch=batch and (batch_share or True),
         cancel=cancel,
         batch_out=batch_out,
         batch_in=batch_in or (),

@@ -42,7 +42,7 @@ def rewrite(
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     batch: options.Batch = False,
-    batch_share: options.BatchShare = 1.0,
+    batch_share: options.BatchShare = None,
     cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
@@ -82,7 +82,7 @@ def rewrite(
     with output.progress() as progress:
         report = rewrite_one(
             dataset, out=out, encoder=encoder, budget_chars=budget_chars, budget_cost=budget_cost,
-            retry_failed=retry_failed, batch=batch and batch_share, cancel=cancel,
+            retry_failed=retry_failed, batch=batch and (batch_share or True), cancel=cancel,
             batch_out=batch_out, batch_in=batch_in or (), progress=progress,
             tell=output.note, **order,
         )  # fmt: skip

@@ -64,7 +64,7 @@ def qc(
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     batch: options.Batch = False,
-    batch_share: options.BatchShare = 1.0,
+    batch_share: options.BatchShare = None,
     cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
@@ -111,7 +111,7 @@ def qc(
         report = control_quality(
             dataset, out=out, llm=llm, rules=rules, language=lang, split=split, undo=undo or (), seed=seed,
             budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch=batch and batch_share, cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            batch=batch and (batch_share or True), cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
             progress=progress, tell=output.note, **model_options,
         )  # fmt: skip
     if as_json:

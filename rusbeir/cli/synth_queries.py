@@ -38,7 +38,7 @@ def queries(
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     batch: options.Batch = False,
-    batch_share: options.BatchShare = 1.0,
+    batch_share: options.BatchShare = None,
     cancel: options.Cancel = False,
     batch_out: options.BatchOut = None,
     batch_in: options.BatchIn = None,
@@ -71,7 +71,7 @@ def queries(
     with output.progress() as progress:
         report = make_queries(
             corpus, llm=llm, out=out, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch=batch and batch_share, cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            batch=batch and (batch_share or True), cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
             progress=progress, tell=output.note, **order, **model_options,
         )  # fmt: skip
     if as_json:

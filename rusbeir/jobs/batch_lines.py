@@ -94,6 +94,7 @@ def _read_response(row: dict[str, Any]) -> tuple[int, str]:
     if body is None:
         body = row.get("error")
         body = body if isinstance(body, dict) and "error" in body else {"error": body}
-    # Some runners leave the status out where all is well.
-    status = status if type(status) is int else 200 if "choices" in body and not row.get("error") else 0
+    if type(status) is not int:
+        # Some runners leave it out where all is well.
+        status = 200 if isinstance(body, dict) and "choices" in body and not row.get("error") else 0
     return status, json.dumps(body, ensure_ascii=False)

@@ -47,9 +47,9 @@ class Request(NamedTuple):
     cost: float
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether a provider has it."""
-        return self.batch is not None and self.status is None
+    def is_forgotten(self) -> bool:
+        """Whether its answer was removed, for it had been used."""
+        return self.answer is None and self.status is not None and self.status != USELESS
 
 
 @dataclass(kw_only=True)
@@ -117,9 +117,9 @@ class Requests:
         for chunk in batched(replies, _CHUNK):
             self._record(chunk)
 
-    def forget_answers(self) -> None:
-        """Remove the answers, which are in the journal as what was made of them."""
-        self.journal.write("UPDATE request SET answer = NULL WHERE answer IS NOT NULL", [()])
+    def forget_answers(self, keys: Iterable[bytes]) -> None:
+        """Remove the answers to these requests, which are in the journal as what was made of them."""
+        self.journal.write("UPDATE request SET answer = NULL WHERE id = ?", [(key,) for key in keys])
 
     def _record(self, replies: Sequence[Reply]) -> None:
         changes: dict[bytes, tuple[int, str | None, bytes]] = {}
@@ -130,6 +130,10 @@ class Requests:
             if request is None:
                 stranger = reply
                 break
+            if request.is_forgotten:
+                # It was counted when it came first.
+                changes[reply.key] = reply.status, reply.body, reply.key
+                continue
             if request.status is not None or reply.key in changes:
                 self.n_repeated += 1
                 continue

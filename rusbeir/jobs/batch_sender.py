@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +68,7 @@ class Sender:
             # An uploaded file costs nothing.
             self._release(batch, 0)
             raise
-        attempts = iter(range(1 << 30))
+        attempts = itertools.count()
 
         async def create() -> str:
             # An attempt that failed may have started it all the same.
@@ -103,7 +104,10 @@ class Sender:
         """Cancel all batches that are under way, record what they answered, and return how many there were."""
         batches = await self._adopt()
         for batch in batches:
-            await self.throttle.run(partial(self.service.cancel, batch.remote))
+            state = await self.throttle.run(partial(self.service.look, batch.remote))
+            # What is over cannot be cancelled, and is collected below.
+            if state is not None and not state.is_over:
+                await self.throttle.run(partial(self.service.cancel, batch.remote))
         for batch in batches:
             await self._wait(batch, is_cancelled=True)
         return len(batches)

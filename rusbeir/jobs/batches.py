@@ -65,6 +65,8 @@ class BatchRun:
     _n_written: int = field(default=0, init=False)
     _bound: tuple[int, float] = field(default=(0, 0.0), init=False)
     """What the requests that are written take at most."""
+    _used: set[bytes] = field(default_factory=set, init=False)
+    """The requests whose answers were fetched."""
     _beyond: list[tuple[int, float]] = field(default_factory=list, init=False)
     """What the first request takes that exceeds the budget."""
     _files: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
@@ -92,7 +94,8 @@ class BatchRun:
                 self._suspend()
         else:
             await self._work_in_batches(self.sender, work)
-        self.requests.forget_answers()
+        # Another job may share the journal, and has not used its answers yet.
+        self.requests.forget_answers(self._used)
 
     async def _work_in_batches(self, sender: Sender, work: Callable[[], Awaitable[None]]) -> None:
         """Send what has no answer, wait, and work again, until no answer is missing."""
@@ -143,6 +146,7 @@ class BatchRun:
         key = hashlib.blake2b(body, digest_size=16).digest()
         known = self.requests.find(key)
         if known is not None and known.status is not None and known.answer is not None:
+            self._used.add(key)
             return known.status, known.answer
         if self.is_live:
             return None
@@ -230,7 +234,7 @@ class BatchRun:
 
 def _find_share(batching: Mapping[str, Any], journal: Journal) -> float:
     """Return what a batch costs of the usual price: as it is given, or as it was when batches were sent."""
-    if share := batching.get("batch"):
+    if (share := batching.get("batch")) and share is not True:
         journal.set_meta({_SHARE: repr(float(share))})
     return float(journal.get_meta(_SHARE) or 1.0)
 

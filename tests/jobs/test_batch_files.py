@@ -86,6 +86,19 @@ def test_pieces_by_several_people(tmp_path):
     assert spent.requests == 20
 
 
+def test_answers_of_another_run_stay(tmp_path):
+    """What one run has not asked for is kept when it ends, and what was used may be given again, at no cost."""
+    answers, others = tmp_path / "answers.jsonl", tmp_path / "others.jsonl"
+    for payloads, file in ((["1 1"], answers), (["5 5"], others)):
+        with pytest.raises(Suspended):
+            ask_sums(tmp_path / "j.sqlite", payloads, batch_out=tmp_path / "requests.jsonl")
+        answer_file(tmp_path / "requests.jsonl", file)
+    result, spent = ask_sums(tmp_path / "j.sqlite", ["1 1"], batch_in=[answers, others])
+    assert (result.values, spent.requests) == ([2], 2)
+    result, spent = ask_sums(tmp_path / "j.sqlite", ["5 5"], batch_in=answers)
+    assert (result.values, spent.requests) == ([10], 2)
+
+
 def test_what_files_lack_is_sent(tmp_path, serve):
     """What one reading has is not asked again by requests, and a changed prompt or model is another request."""
     adder = serve(Adder())
@@ -147,6 +160,7 @@ FAILED = [
     {"response": {"status_code": 200, "request_id": "r", "body": {"choices": []}}, "error": None},
     {"response": {"status_code": 200, "request_id": "r", "body": {"choices": [{"message": {"content": 7}}]}}},
     {"response": {"status_code": 200, "request_id": "r", "body": "half"}, "error": None},
+    {"response": {"body": 5}},
     {"response": "yes"},
     {},
     # vLLM before 0.10: the error is next to the response
