@@ -69,6 +69,11 @@ def test_prefixes_and_length_may_be_set(models, caplog):
     assert "is not in models.toml" not in caplog.text, "the files of a late model say all that it needs"
 
 
+def test_no_prefix_is_another_system_than_the_prefix_of_the_model(models):
+    specs = [f"late({models['late']}{options})" for options in ("", ',query_prefix=""', ',document_prefix=""')]
+    assert len({resolve(spec, language="ru").signature for spec in specs}) == 3
+
+
 def test_reranked_hits_of_many_queries(models):
     hits = search(f"{FIRST} >> rerank({models['fixed']})")
     reranker = resolve(f"bm25 >> rerank({models['fixed']},runtime=late)", language="ru").reranker

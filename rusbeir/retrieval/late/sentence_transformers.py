@@ -20,6 +20,9 @@ from rusbeir.retrieval.rerank.token_scores import mark, score_token_vectors
 EXPANDED = "query_expansion_positions"
 """The input that says which tokens fill a query up to the length of the model."""
 
+OWN_PROMPT = "\N{REPLACEMENT CHARACTER}own"
+"""Stands for the prompt of a model's own files in signatures."""
+
 
 class LateModel(LibraryEncoder):
     """Shared by the encoder and the reranker: vectors of tokens, as the model's own files say.
@@ -33,7 +36,9 @@ class LateModel(LibraryEncoder):
     @property
     def signed(self) -> Model:
         """The settings without the prompts in the model's own files, of which there is a revision or a digest."""
-        return replace(self.model, own_prompts=())
+        # Not as if there were none, which an option can say.
+        own: dict[str, Any] = dict.fromkeys(self.model.own_prompts, OWN_PROMPT)
+        return replace(self.model, own_prompts=(), **own)
 
     @property
     def prompted(self) -> Model:

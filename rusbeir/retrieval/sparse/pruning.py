@@ -23,7 +23,7 @@ class Pruning:
     @property
     def signature(self) -> str:
         """The part of a system's signature; empty where all weights count."""
-        top, share = f"|top:{self.top}" if self.top else "", f"|prune:{self.share:g}" if self.share else ""
+        top, share = f"|top:{self.top}" if self.top else "", f"|prune:{self.share!r}" if self.share else ""
         return f"{top}{share}"
 
     def apply(self, weights: Weights) -> Weights:
