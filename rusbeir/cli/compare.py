@@ -61,7 +61,7 @@ def compare(
     ] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Also print every tested difference.")] = False,
     pareto: Annotated[
-        bool, typer.Option("--pareto", help="Also mark the systems than which none is as good and as cheap.")
+        bool, typer.Option("--pareto", help="Also mark the Pareto-efficient systems: none is as good and as cheap.")
     ] = False,
     permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = PERMUTATIONS,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, numbers unrounded.")] = False,
@@ -91,6 +91,9 @@ def compare(
             raise BadInput(f"{option('rankings')} does not go with {', '.join(conflicting)}.")
         _compare_rankings(results, *rankings, measure, as_json)
         return
+    if pareto and (csv or latex or markdown):
+        written = option("csv") if csv else option("latex") if latex else option("markdown")
+        raise BadInput(f"{option('pareto')} marks tables on a terminal, pictures and JSON: leave out {written}.")
     from rusbeir.comparison import compare as run
     from rusbeir.comparison import tables
 
