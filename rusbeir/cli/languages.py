@@ -179,11 +179,17 @@ def new(
     Example: rusbeir languages new eo
     """
     from rusbeir.analysis import write_skeleton
+    from rusbeir.errors import MissingExtra
     from rusbeir.language_trials import proposal
 
     written = write_skeleton(code, folder, corpus)
-    with output.progress() as progress:
-        comparison = proposal.measure_file(code, folder, progress)
+    comparison = None
+    try:
+        with output.progress() as progress:
+            comparison = proposal.measure_file(code, folder, progress)
+    except MissingExtra as error:
+        # The files are there all the same.
+        output.note(f"Not measured: {error}")
     advice = proposal.advise(code, folder)
     if as_json:
         measured = comparison.to_dict() if comparison else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from rusbeir.audit import save_opinions
 from rusbeir.datasets import QA
+from rusbeir.people.agreement import PEOPLE
 from rusbeir.people.judge import JUDGE, SCALE
 from rusbeir.people.raters import Scale
 from rusbeir.people.span_report import SCALES
@@ -35,7 +36,9 @@ def _list_means(report: Mapping[str, Any]) -> Iterator[tuple[str, str, float, li
             for who, mean in dimension["port"].items():
                 yield who, name, mean["mean"], list(mean["interval"]), mean["n_scored"]
         return
-    means, n = (report["port"], report["texts"]) if "texts" in report else ({JUDGE: report["means"]}, report["judged"])
+    means = report["port"] if "texts" in report else {JUDGE: report["means"]}
     for who, by_name in means.items():
+        # Means of both are those of all texts that the judge has scored.
+        n = report["judged"] if "texts" not in report else report["texts"] if who == PEOPLE else report["raters"][JUDGE]
         for name, mean in by_name.items():
             yield who, name, mean["port"], None if mean["interval"] is None else list(mean["interval"]), n

@@ -181,6 +181,7 @@ def estimate_powered_mean(
     halves = [(row["interval"][1] - row["interval"][0]) / 2 for row in (of_rest, of_judge, alone)]
     mean, half = of_rest["port"] + weight * of_judge["port"], float(np.hypot(halves[0], weight * halves[1]))
     interval = (max(mean - half, scale.low), min(mean + half, scale.high))
+    mean = min(max(mean, scale.low), scale.high)
     return {"port": mean, "interval": interval, "weight": weight, "worth": (halves[2] / half) ** 2 if half else 1.0}
 
 

@@ -11,6 +11,9 @@ from rusbeir.languages import english_name
 
 MAX_NAMED = 3
 """How many systems a headline names if they cannot be told apart."""
+_BEST = ": it is better than everything else here."
+_TIED = ": they cannot be told apart."
+"""The reasons of two headlines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +71,10 @@ def _make_sentence(
     if len(group) == len(systems):
         return f"For {language}, no system was shown to be the best."
     if len(group) == 1:
-        return f"For {language}, use {group[0]}: it is better than everything else here."
+        return f"For {language}, use {group[0]}{_BEST}"
     if len(group) > MAX_NAMED:
         return f"For {language}, use {group[0]} or one of {len(group) - 1} others that cannot be told apart from it."
-    return f"For {language}, use {_join(group, 'or')}: they cannot be told apart."
+    return f"For {language}, use {_join(group, 'or')}{_TIED}"
 
 
 def _join(names: Sequence[str], word: str = "and") -> str:
@@ -94,10 +97,15 @@ def summarise(headlines: Sequence[Headline]) -> str:
         ((tail, languages),) = tails.items()
         return f"For {_join(languages)}, {tail}"
     if len(tails) > MAX_NAMED:
-        return f"Which system is best depends on the language: {len(headlines)} of them give {len(tails)} answers."
-    parts = [f"for {_join(languages)}, {tail.rstrip('.').partition(':')[0]}" for tail, languages in tails.items()]
+        return f"Which system is best depends on the language: it differs between these {len(headlines)}."
+    parts = [f"for {_join(languages)}, {_shorten(tail)}" for tail, languages in tails.items()]
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _shorten(tail: str) -> str:
+    """A sentence without its reason."""
+    return tail.removesuffix(_BEST).removesuffix(_TIED).rstrip(".")
 
 
 def list_open_questions(comparison: Comparison, names: Mapping[str, str]) -> Iterator[str]:

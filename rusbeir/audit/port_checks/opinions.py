@@ -31,7 +31,8 @@ def read_opinions(folder: Path, fingerprint: str) -> dict[str, Any]:
 
     What is about another version of the port is left out. Raises BadInput for damaged files.
     """
-    remedy = f"Run `{write_command('audit', 'agree', 'SHEETS', '--port', folder.parent)}` again."
+    again = write_command("audit", "agree", "SHEETS", "--port", folder.parent)
+    remedy = f"Remove the file, and run `{again}` again."
     stored = read_json(folder / OPINIONS, _SHAPE, remedy) if (folder / OPINIONS).exists() else {}
     current = stored.get("fingerprint") == fingerprint
     return {"opinions": stored["opinions"] if current else {}, "sheets": dict(_find_sheets(folder))}
