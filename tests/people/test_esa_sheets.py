@@ -350,7 +350,15 @@ def test_a_page_in_a_browser(checked, browser, tmp_path):
     page.fill("#score", "70")
     assert "1 scored" in page.inner_text("#state")
     page.reload()
-    assert "1 scored" in page.inner_text("#state")
+    # What was saved just before may reach the new page after it is loaded.
+    page.wait_for_function("() => document.getElementById('state').textContent.includes('1 scored')")
+    other = context.new_page()
+    other.goto(page.url)
+    other.fill("#score", "30")
+    page.wait_for_function("() => document.getElementById('score').value === '30'")
+    page.fill("#score", "70")
+    other.wait_for_function("() => document.getElementById('score').value === '70'")
+    other.close()
     with page.expect_download() as download:
         page.click("#download")
     path = tmp_path / "rater-1.jsonl"
