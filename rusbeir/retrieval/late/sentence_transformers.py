@@ -37,8 +37,8 @@ class LateModel(LibraryEncoder):
     def signed(self) -> Model:
         """The settings without the prompts in the model's own files, of which there is a revision or a digest."""
         # Not as if there were none, which an option can say.
-        own: dict[str, Any] = dict.fromkeys(self.model.own_prompts, OWN_PROMPT)
-        return replace(self.model, own_prompts=(), **own)
+        prefixes: dict[str, Any] = dict.fromkeys(self.model.own_prompts, OWN_PROMPT)
+        return replace(self.model, own_prompts=(), **prefixes)
 
     @property
     def prompted(self) -> Model:

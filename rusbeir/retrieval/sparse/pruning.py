@@ -23,8 +23,8 @@ class Pruning:
     @property
     def signature(self) -> str:
         """The part of a system's signature; empty where all weights count."""
-        top, share = f"|top:{self.top}" if self.top else "", f"|prune:{self.share!r}" if self.share else ""
-        return f"{top}{share}"
+        share = repr(self.share).removesuffix(".0")
+        return (f"|top:{self.top}" if self.top else "") + (f"|prune:{share}" if self.share else "")
 
     def apply(self, weights: Weights) -> Weights:
         """Return the weights [n, any] without those that do not count."""
