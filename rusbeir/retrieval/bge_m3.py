@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -195,17 +195,7 @@ class BgeM3Reranker(BgeM3):
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> PairTokens:
         """Return what the model reads of each document and, once, of each query."""
-        number: dict[str, int] = {}
-        query_of: list[int] = []
-
-        def read_documents() -> Iterator[str]:
-            for query, document in pairs:
-                query_of.append(number.setdefault(query, len(number)))
-                yield document
-
-        documents = self._read(read_documents(), queries=False)
-        queries = self._read(number, queries=True)
-        return PairTokens(queries=queries, documents=documents, query_of=np.array(query_of, np.int64))
+        return PairTokens.read(pairs, self._read)
 
     def score_tokens(self, tokens: PairTokens, keep: Keep) -> None:
         """Call keep(indices, scores) for each batch of pairs."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from rusbeir.retrieval.encoding.encoder import collect
 from rusbeir.retrieval.encoding.token_vectors import TokenVectors
@@ -132,17 +130,7 @@ class LateModelReranker(LateModel):
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> PairTokens:
         """Return what the model reads of each document and, once, of each query."""
-        number: dict[str, int] = {}
-        query_of: list[int] = []
-
-        def read_documents() -> Iterator[str]:
-            for query, document in pairs:
-                query_of.append(number.setdefault(query, len(number)))
-                yield document
-
-        documents = self.tokenize(read_documents(), queries=False)
-        queries = self.tokenize(number, queries=True)
-        return PairTokens(queries=queries, documents=documents, query_of=np.array(query_of, np.int64))
+        return PairTokens.read(pairs, self.tokenize)
 
     def score_tokens(self, tokens: PairTokens, keep: Keep) -> None:
         """Call keep(indices, scores) for each batch of pairs."""

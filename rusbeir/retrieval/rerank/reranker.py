@@ -112,6 +112,22 @@ class PairTokens:
     query_of: npt.NDArray[np.int64]
     """The index of each document's query."""
 
+    @classmethod
+    def read(cls, pairs: Iterable[tuple[str, str]], tokenize: Callable[..., Tokens]) -> PairTokens:
+        """Tokenize each document and, once, each query; tokenize is called with texts and `queries=`."""
+        number: dict[str, int] = {}
+        query_of: list[int] = []
+
+        def read_documents() -> Iterator[str]:
+            for query, document in pairs:
+                query_of.append(number.setdefault(query, len(number)))
+                yield document
+
+        # The queries are known when the documents have been read.
+        documents = tokenize(read_documents(), queries=False)
+        queries = tokenize(number, queries=True)
+        return cls(queries=queries, documents=documents, query_of=np.array(query_of, np.int64))
+
     @property
     def over_length(self) -> Sequence[bool]:
         """True for each pair that has a side that was cut."""
