@@ -11,9 +11,6 @@ from rusbeir.languages import english_name
 
 MAX_NAMED = 3
 """How many systems a headline names if they cannot be told apart."""
-_BEST = ": it is better than everything else here."
-_TIED = ": they cannot be told apart."
-"""The reasons of two headlines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,10 +18,17 @@ class Headline:
     """What the results of one language say, and the scores that show it."""
 
     language: str
-    sentence: str
+    claim: str
+    """What follows "For Russian, "."""
+    reason: str
+    """Why that is so; empty where the claim says it."""
     systems: tuple[SystemScore, ...]
     datasets: tuple[DatasetComparison, ...]
     """The datasets of the language; the systems are those of the only one, or averages over several."""
+
+    @property
+    def sentence(self) -> str:
+        return f"For {self.language}, {_explain(self.claim, self.reason)}"
 
 
 def name_language(tag: str) -> str:
@@ -44,37 +48,38 @@ def make_headlines(comparison: Comparison, names: Mapping[str, str]) -> list[Hea
         if len(datasets) > 1:
             averages = (entry for entry in comparison.languages if entry.language == entry.query_language == language)
             systems = next((average.systems for average in averages), ())
+        claim, reason = _make_claim(systems, comparison.baseline, names)
         headlines.append(
             Headline(
-                language=name_language(language),
-                sentence=_make_sentence(name_language(language), systems, comparison.baseline, names),
-                systems=systems,
-                datasets=tuple(datasets),
+                language=name_language(language), claim=claim, reason=reason, systems=systems, datasets=tuple(datasets)
             )
-        )
+        )  # fmt: skip
     return headlines
 
 
-def _make_sentence(
-    language: str, systems: Sequence[SystemScore], baseline: str | None, names: Mapping[str, str]
-) -> str:
+def _make_claim(systems: Sequence[SystemScore], baseline: str | None, names: Mapping[str, str]) -> tuple[str, str]:
+    """What a headline claims, and its reason."""
     if not systems:
-        return f"For {language}, no system was measured on every dataset."
+        return "no system was measured on every dataset", ""
     if len(systems) == 1:
-        return f"For {language}, only {names[systems[0].system]} was measured."
+        return f"only {names[systems[0].system]} was measured", ""
     if baseline is not None:
         better = [names[score.system] for score in systems if score.versus_baseline == "better"]
         if not better:
-            return f"For {language}, nothing was shown to be better than {names.get(baseline, baseline)}."
-        return f"For {language}, {_join(better)} {'is' if len(better) == 1 else 'are'} better than {names[baseline]}."
+            return f"nothing was shown to be better than {names.get(baseline, baseline)}", ""
+        return f"{_join(better)} {'is' if len(better) == 1 else 'are'} better than {names[baseline]}", ""
     group = [names[score.system] for score in systems if score.best_group]
     if len(group) == len(systems):
-        return f"For {language}, no system was shown to be the best."
+        return "no system was shown to be the best", ""
     if len(group) == 1:
-        return f"For {language}, use {group[0]}{_BEST}"
+        return f"use {group[0]}", "it is better than everything else here"
     if len(group) > MAX_NAMED:
-        return f"For {language}, use {group[0]} or one of {len(group) - 1} others that cannot be told apart from it."
-    return f"For {language}, use {_join(group, 'or')}{_TIED}"
+        return f"use {group[0]} or one of {len(group) - 1} others that cannot be told apart from it", ""
+    return f"use {_join(group, 'or')}", "they cannot be told apart"
+
+
+def _explain(claim: str, reason: str) -> str:
+    return f"{claim}: {reason}." if reason else f"{claim}."
 
 
 def _join(names: Sequence[str], word: str = "and") -> str:
@@ -90,22 +95,15 @@ def summarise(headlines: Sequence[Headline]) -> str:
         return "No systems are compared in one language here."
     if len(headlines) == 1:
         return headlines[0].sentence
-    tails: dict[str, list[str]] = {}
+    languages: dict[tuple[str, str], list[str]] = {}
     for headline in headlines:
-        tails.setdefault(headline.sentence.removeprefix(f"For {headline.language}, "), []).append(headline.language)
-    if len(tails) == 1:
-        ((tail, languages),) = tails.items()
-        return f"For {_join(languages)}, {tail}"
-    if len(tails) > MAX_NAMED:
+        languages.setdefault((headline.claim, headline.reason), []).append(headline.language)
+    if len(languages) == 1:
+        return f"For {_join([headline.language for headline in headlines])}, {_explain(*next(iter(languages)))}"
+    if len(languages) > MAX_NAMED:
         return f"Which system is best depends on the language: it differs between these {len(headlines)}."
-    parts = [f"for {_join(languages)}, {_shorten(tail)}" for tail, languages in tails.items()]
-    sentence = "; ".join(parts)
+    sentence = "; ".join(f"for {_join(names)}, {claim}" for (claim, _), names in languages.items())
     return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _shorten(tail: str) -> str:
-    """A sentence without its reason."""
-    return tail.removesuffix(_BEST).removesuffix(_TIED).rstrip(".")
 
 
 def list_open_questions(comparison: Comparison, names: Mapping[str, str]) -> Iterator[str]:

@@ -23,8 +23,9 @@ SUMMARIES = [
 
 @pytest.mark.parametrize(("sentences", "summary"), SUMMARIES)
 def test_languages_in_one_sentence(sentences, summary):
-    headlines = [
-        Headline(language=language, sentence=f"For {language}, {tail}", systems=(), datasets=())
-        for language, tail in sentences
-    ]
+    headlines = []
+    for language, tail in sentences:
+        claim, _, reason = tail.rstrip(".").partition(": ")
+        headlines.append(Headline(language=language, claim=claim, reason=reason, systems=(), datasets=()))
+        assert headlines[-1].sentence == f"For {language}, {tail}"
     assert summarise(headlines) == summary
