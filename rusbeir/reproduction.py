@@ -65,7 +65,7 @@ class Reproduction:
         return None if self.difference is None else abs(self.difference) <= self.within + 1e-9
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, the difference and whether it holds."""
+        """Return all fields, the difference and whether it holds."""
         return {**asdict(self), "difference": self.difference, "holds": self.holds}
 
 

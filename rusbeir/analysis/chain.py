@@ -169,7 +169,7 @@ class Chain:
         return words
 
     def _terms_of(self, words: Collection[str], lemmas: Mapping[str, str]) -> dict[str, str]:
-        """What is indexed for each of the words, separated by spaces; empty where it is dropped."""
+        """Return what is indexed for each word, separated by spaces; empty where a word is dropped."""
         recipe = self.recipe
         terms = dict.fromkeys(words, "")
         content_words = [word for word in terms if not self._reason(word, lemmas[word])]

@@ -135,7 +135,7 @@ def _describe_package(name: str) -> Package:
 
 
 def _demonstrate(recipe: Recipe, texts: Sequence[str]) -> list[Step]:
-    """Each step with a text whose terms it changes: the shortest of the texts, and of their respellings."""
+    """Pair each step with a text whose terms it changes: the shortest of the texts, and of their respellings."""
     respelled = [respell(text) for text in texts for _, respell in RESPELLINGS.values()]
     stopped = [f"{word} {text}" for word in sorted(recipe.stop.words)[:1] for text in texts[:1]]
     candidates = [

@@ -50,7 +50,7 @@ _ENTRY = np.dtype([("hash", np.uint64), ("span", np.int64)])
 
 
 class LookUp(NamedTuple):
-    """What is known of some texts."""
+    """The pieces of some texts whose terms are known, and those that are not."""
 
     memory: _Memory
     spans: Array
@@ -111,7 +111,7 @@ class _Memory:
         return spans
 
     def terms(self, spans: Array) -> bytes:
-        """What the pool has in these spans, one after the other, in ENCODING."""
+        """Return what the pool has in these spans, one after the other, in ENCODING."""
         lengths = spans & _LENGTH
         some = lengths > 0
         lengths, positions = lengths[some], spans[some] >> _LENGTH_BITS

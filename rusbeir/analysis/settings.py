@@ -190,7 +190,7 @@ def _read_rules(path: Path, profile: str, key: str, name: str) -> Rules:
 
 @lru_cache(maxsize=16)
 def _read_once(read: Callable[[str, Path], Rules], name: str, file: Path, modified: int, size: int) -> Rules:
-    """What the file says; the profiles of a language share it, until the file changes."""
+    """Read the file; the profiles of a language share the result until the file changes."""
     return read(name, file)
 
 

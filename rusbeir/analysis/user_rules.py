@@ -45,7 +45,7 @@ class LemmaList:
 
 
 class SuffixRule(NamedTuple):
-    """What is done to a word with a suffix."""
+    """A rule that replaces a word's suffix."""
 
     replacement: str
     least_chars: int

@@ -40,7 +40,7 @@ class Searcher:
         ]
 
     def explain(self, query: str, doc_id: str) -> list[tuple[str, float | None]]:
-        """Each word of the query with the score of the document without it; None where it is no longer a near hit.
+        """Pair each word of the query with the document's score without it; None where it is no longer a near hit.
 
         This asks the system itself, so that it holds for every system.
         """

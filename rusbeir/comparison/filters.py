@@ -111,7 +111,7 @@ def _restrict(result: Result, qrels: Qrels) -> Result:
 def _gather_facts(
     results: Sequence[Result], conditions: Sequence[Condition], folders: Sequence[Path]
 ) -> Iterator[tuple[str, Qrels, list[tuple[str, Mapping[str, float]]]]]:
-    """For each dataset, its fingerprint, its judgements, and the values of the fields for each of its queries."""
+    """Gather each dataset's fingerprint, its judgements, and the fields' values for each of its queries."""
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
     datasets = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
     for fingerprint, result in {str(result.row["fingerprint"]): result for result in results}.items():

@@ -79,7 +79,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetComparison:
-    """All systems on one dataset."""
+    """The compared systems on one dataset."""
 
     dataset: str
     """Its name, with the language of the queries where it is another: 'xquad/ru asked in en'."""

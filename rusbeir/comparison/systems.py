@@ -187,7 +187,7 @@ class _Tested:
 
 
 def _list_pairs(labels: Sequence[str], baseline: str | None) -> list[tuple[int, int]]:
-    """All pairs of systems, or each system with the baseline, which is subtracted whichever is better."""
+    """List all pairs of systems, or each system with the baseline, which is subtracted whichever is better."""
     n_systems = len(labels)
     if baseline is None:
         return [(i, j) for i in range(n_systems) for j in range(i + 1, n_systems)]

@@ -102,7 +102,7 @@ class Budget:
         self.correct(Spent(requests=1, chars=chars, cost=cost))
 
     def fits(self, chars: int, cost: float) -> bool:
-        """Whether so much could be spent in addition."""
+        """Return whether so much could be spent in addition."""
         fits_chars = self.chars is None or self._counts["chars"] + chars <= self.chars
         return fits_chars and (
             self.cost is None or self._counts["cost"] + round(cost * _UNITS) <= round(self.cost * _UNITS)

@@ -24,7 +24,7 @@ N_EXAMPLES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What an analyzer makes of each word alone."""
+    """The terms that an analyzer makes of each word alone."""
 
     name: str
     signature: str
@@ -34,7 +34,7 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """How two analyzers differ on the tokens of a text."""
+    """The tokens of a text on which two analyzers differ."""
 
     first: str
     second: str
@@ -52,7 +52,7 @@ class Drift:
 
 
 def count_words(language: str, profile: str, texts: Iterable[Path]) -> Counter[str]:
-    """How often each word, as the profile separates them, is in these files of text in UTF-8."""
+    """Count each word, as the profile separates them, in these files of text in UTF-8."""
     chain = load_chain(replace(Analyzer(language, profile).recipe, keep_only_stop_words=False))
     pieces: Counter[str] = Counter()
     for path in texts:
@@ -135,7 +135,7 @@ def read_terms(path: Path, language: str) -> Terms:
 
 
 def compare_terms(words: Mapping[str, int], analyses: Sequence[Terms]) -> Iterator[Drift]:
-    """How each two of the analyzers differ on a text with these words, which come so many times."""
+    """Compare each two of the analyzers on a text with these words and their counts."""
     for first, second in combinations(analyses, 2):
         known = [word for word in words if word in first.of_word and word in second.of_word]
         total = sum(words[word] for word in known)

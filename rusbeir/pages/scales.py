@@ -18,14 +18,14 @@ class Scale:
     logarithmic: bool = False
 
     def locate(self, value: float) -> float:
-        """Where a value lies, in percent of the axis, from 0 to 100."""
+        """Return the position of a value in percent of the axis, from 0 to 100."""
         low, high = self.low, self.high
         if self.logarithmic:
             low, high, value = math.log10(low), math.log10(high), math.log10(max(value, 1e-12))
         return round(min(100.0, max(0.0, 100 * (value - low) / (high - low))), 2)
 
     def contains(self, value: float) -> bool:
-        """Whether a value is on the axis."""
+        """Return whether a value is on the axis."""
         return self.low <= value <= self.high
 
 

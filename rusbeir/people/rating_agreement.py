@@ -174,7 +174,7 @@ def _count_unscored(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str
 def _check_attention(
     raters: Mapping[str, Mapping[str, Rating]], checks: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """For each rater, the damaged texts that were scored, and those whose damage the rater missed.
+    """Count for each rater the damaged texts that were scored, and those whose damage the rater missed.
 
     It is missed where no marked error touches the planted words, as far as these are known, and the score is not below
     that of the text as it is.

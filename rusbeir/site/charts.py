@@ -159,7 +159,7 @@ def _is_paid(dataset: DatasetComparison) -> bool:
 
 
 def scale_heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
-    """How strong a cell's colour is, in percent, on one scale for these matrices."""
+    """Return the strength of a cell's colour, in percent, on one scale for these matrices."""
     means = [cell.mean for matrix in matrices for row in matrix.cells for cell in row if cell]
     low, high = min(means), max(means)
     return round(100 * (mean - low) / ((high - low) or 1.0))

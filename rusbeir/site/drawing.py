@@ -25,7 +25,7 @@ def scale_deltas(documents: Iterable[dict[str, Any]]) -> float:
 
 
 def locate(value: float | None, limit: float, width: int = 240) -> float:
-    """Where a value lies in a drawing of that width whose scale is from -limit to limit; the middle for None."""
+    """Return the position of a value in a drawing of that width, scaled from -limit to limit; the middle for None."""
     return round(width / 2 + (width / 2 - 6) * (value or 0) / limit, 1)
 
 

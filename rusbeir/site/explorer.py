@@ -118,7 +118,7 @@ def _find_spread(results: Sequence[Result], query_id: str) -> float:
 
 
 def _rank(hits: Mapping[str, float]) -> list[tuple[str, float]]:
-    """All hits in trec_eval's order: by falling score, equal scores by falling document id."""
+    """Sort all hits in trec_eval's order: by falling score, equal scores by falling document id."""
     return sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)
 
 

@@ -15,7 +15,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """What the results of one language say, and the scores that show it."""
+    """A sentence about the results of one language, and the scores that show it."""
 
     language: str
     claim: str
@@ -58,7 +58,7 @@ def make_headlines(comparison: Comparison, names: Mapping[str, str]) -> list[Hea
 
 
 def _make_claim(systems: Sequence[SystemScore], baseline: str | None, names: Mapping[str, str]) -> tuple[str, str]:
-    """What a headline claims, and its reason."""
+    """Make a headline's claim and its reason."""
     if not systems:
         return "no system was measured on every dataset", ""
     if len(systems) == 1:

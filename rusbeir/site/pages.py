@@ -172,7 +172,7 @@ def _explore(
 
 
 def _source_of(dataset: Dataset) -> Dataset | None:
-    """What a port was made of, where it can be loaded by its name."""
+    """Return the source of a port, where it can be loaded by its name."""
     origin = dataset.card.provenance.get("source")
     name = origin.get("name") if isinstance(origin, dict) else None
     try:

@@ -39,7 +39,7 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedTexts:
-    """All segments that are checked together: those of a port, or the lines of two files."""
+    """The segments that are checked together: those of a port, or the lines of two files."""
 
     languages: tuple[str, str]
     """The languages of the source and of the translation, BCP 47."""

@@ -15,7 +15,7 @@ PAGE_DRAFTS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Drafts:
-    """All drafts of a test set. Only a page of them is held in memory; what became of them lies in the journal."""
+    """The drafts of a test set. Only a page of them is held in memory; what became of them lies in the journal."""
 
     order: Order
     journal: Journal

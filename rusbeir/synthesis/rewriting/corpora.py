@@ -51,7 +51,7 @@ class Rewriting:
     progress: Progress
 
     def documents(self) -> Iterator[tuple[Doc, Mapping[str, Any], str | None]]:
-        """Each document, the further keys of its record, and what the model made of its text; None for nothing."""
+        """Yield each document, the further keys of its record, and what the model made of it; None for nothing."""
         for page in batched(whole_documents(self.selection.material.dataset.corpus), PAGE_DOCS):
             answers = self.plan.translated(self.journal, [doc.text for doc, _ in page])
             for (doc, extra), answer in zip(page, answers, strict=True):

@@ -56,7 +56,7 @@ class Rewriter(LlmTranslator):
         return read_rewriting(answer)
 
     def find_temperature(self, attempt: int) -> float:
-        """That of every attempt; at 0, where another seed changes nothing, of the first one."""
+        """Return the temperature, one for all attempts; 0 is for the first alone, for another seed changes nothing."""
         return self.temperature or super().find_temperature(attempt)
 
 

@@ -164,7 +164,7 @@ class LlmTranslator:
         return read_translation(answer)
 
     def find_temperature(self, attempt: int) -> float:
-        """That of an attempt, which count from 0."""
+        """Return the temperature of an attempt; attempts count from 0."""
         return self.retry_temperature if attempt else 0.0
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:

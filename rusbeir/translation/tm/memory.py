@@ -101,7 +101,7 @@ class TranslationMemory:
 
     @cached_property
     def _index(self) -> Mapping[str, array[int]]:
-        """Each pair under the rarest of its words."""
+        """File each pair under the rarest of its words."""
         counts = Counter(
             word for i in range(len(self)) for word in set(_tokens(_read(self.texts, self.offsets[i]).source))
         )
