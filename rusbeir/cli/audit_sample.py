@@ -79,7 +79,7 @@ def judge(
     with output.progress() as progress:
         report = judge_port(
             folder, llm=llm, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch=batch and (batch_share or True), cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            **options.batching(batch, batch_share, cancel, batch_out, batch_in),
             progress=progress, tell=output.note, **order,
         )  # fmt: skip
     publish_opinions(report, folder)

@@ -198,6 +198,20 @@ BatchIn: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option("--batch-in", metavar="FILE", help="Read answers to such requests from this file; repeatable."),
 ]
+
+
+def batching(
+    batch: bool, batch_share: float | None, cancel: bool, batch_out: Path | None, batch_in: list[Path] | None
+) -> dict[str, Any]:
+    """Collect the options of batches as jobs.BatchOptions has them. Raises BadInput for a share without a batch."""
+    from rusbeir.errors import BadInput
+
+    if batch_share is not None and not batch:
+        raise BadInput(f"--batch-share {batch_share:g} is what a batch costs, and nothing is sent in one: add --batch.")
+    ways = {"batch": batch and (batch_share or True), "cancel": cancel, "batch_out": batch_out, "batch_in": batch_in}
+    return {name: value for name, value in ways.items() if value}
+
+
 ModelLimits: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),

@@ -146,10 +146,7 @@ def port(
         retry_segments=retry_segments,
         keep_untranslated=keep_untranslated,
         export=export,
-        batch=batch and (batch_share or True),
-        cancel=cancel,
-        batch_out=batch_out,
-        batch_in=batch_in or (),
+        **options.batching(batch, batch_share, cancel, batch_out, batch_in),
         on=on,
         **order,
     )

@@ -82,9 +82,8 @@ def rewrite(
     with output.progress() as progress:
         report = rewrite_one(
             dataset, out=out, encoder=encoder, budget_chars=budget_chars, budget_cost=budget_cost,
-            retry_failed=retry_failed, batch=batch and (batch_share or True), cancel=cancel,
-            batch_out=batch_out, batch_in=batch_in or (), progress=progress,
-            tell=output.note, **order,
+            retry_failed=retry_failed, **options.batching(batch, batch_share, cancel, batch_out, batch_in),
+            progress=progress, tell=output.note, **order,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

@@ -111,7 +111,7 @@ def qc(
         report = control_quality(
             dataset, out=out, llm=llm, rules=rules, language=lang, split=split, undo=undo or (), seed=seed,
             budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch=batch and (batch_share or True), cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            **options.batching(batch, batch_share, cancel, batch_out, batch_in),
             progress=progress, tell=output.note, **model_options,
         )  # fmt: skip
     if as_json:

@@ -71,7 +71,7 @@ def queries(
     with output.progress() as progress:
         report = make_queries(
             corpus, llm=llm, out=out, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            batch=batch and (batch_share or True), cancel=cancel, batch_out=batch_out, batch_in=batch_in or (),
+            **options.batching(batch, batch_share, cancel, batch_out, batch_in),
             progress=progress, tell=output.note, **order, **model_options,
         )  # fmt: skip
     if as_json:

@@ -86,8 +86,9 @@ class Sender:
     async def collect(self) -> None:
         """Wait for all batches that are under way, and record what they answered.
 
-        Raises BackendError for a batch that the provider refused, lost, or that somebody cancelled; the journal is
-        right then, and the next run sends what has no answer.
+        Raises BackendError for a batch that the provider refused, whose answers are gone, or that somebody cancelled;
+        the journal is right then, and the next run sends what has no answer. One that this key does not see stays under
+        way.
         """
         batches = await self._adopt()
         try:
@@ -101,8 +102,11 @@ class Sender:
             raise
 
     async def cancel(self) -> int:
-        """Cancel all batches that are under way, record what they answered, and return how many there were."""
-        batches = await self._adopt()
+        """Cancel all batches that are under way, record what they answered, and return how many there were.
+
+        Those that the provider does not know are given up, and count as spent.
+        """
+        batches = await self._adopt(gives_up=True)
         for batch in batches:
             state = await self.throttle.run(partial(self.service.look, batch.remote))
             # What is over cannot be cancelled, and is collected below.
@@ -116,7 +120,7 @@ class Sender:
         """Put a batch of a part's requests into the journal, and reserve what it costs, in one step."""
         journal = self.requests.journal
         number = journal.read("SELECT coalesce(max(number), 0) + 1 FROM batch")[0][0]
-        batch = SentBatch(number, secrets.token_hex(16), self.service.address, "", NEW)
+        batch = SentBatch(number, _make_label(self.service), self.service.address, "", NEW)
         free = "part = ? AND batch IS NULL AND status IS NULL"
         n, chars, cost = journal.read(f"SELECT count(*), sum(chars), sum(cost) FROM request WHERE {free}", (part,))[0]
         self.requests.budget.correct(
@@ -148,8 +152,11 @@ class Sender:
         self.requests.journal.write("UPDATE batch SET remote = ?, state = ? WHERE number = ?", [row])
         return batch._replace(remote=remote, state=SENT)
 
-    async def _adopt(self) -> list[SentBatch]:
-        """The batches under way; those that never came to the provider are released."""
+    async def _adopt(self, *, gives_up: bool = False) -> list[SentBatch]:
+        """The batches under way; those that never came to the provider are released.
+
+        Raises BackendError for one that may be there and that only another key sees, unless it gives such ones up.
+        """
         batches = []
         for batch in list_open(self.requests):
             if batch.address != self.service.address:
@@ -161,8 +168,12 @@ class Sender:
                 batches.append(batch)
             elif (remote := await self._find(batch.label)) is not None:
                 batches.append(self._note_sent(batch, remote))
-            else:
+            elif batch.label.endswith(self.service.key_mark):
                 self._release(batch, 0)
+            elif gives_up:
+                self._release(batch, self._count(batch))
+            else:
+                raise self._refuse_unseen(batch)
         return batches
 
     async def _find(self, label: str) -> str | None:
@@ -180,16 +191,23 @@ class Sender:
         while True:
             state = await self.throttle.run(lambda: self.service.look(batch.remote))
             if state is None:
-                self._lose(batch)
-            elif state.is_over:
+                if not is_cancelled:
+                    raise self._refuse_unseen(batch)
+                self._release(batch, self._count(batch))
+                return
+            if state.is_over:
                 break
-            else:
-                self.progress(f"batch {batch.remote}: {state.word}", state.n_answered, self._count(batch))
+            self.progress(f"batch {batch.remote}: {state.word}", state.n_answered, self._count(batch))
             await asyncio.sleep(seconds)
             seconds = min(seconds * _BACK_OFF, limits.max_wait_seconds)
-        assert state is not None
-        await self._read(batch, state)
-        self._release(batch, 0)
+        is_whole = await self._read(batch, state)
+        n_lost = 0 if is_whole else self._count(batch, _UNANSWERED)
+        self._release(batch, n_lost)
+        if n_lost:
+            raise BackendError(
+                f"The answers of the batch {batch.remote} are gone: {batch.address} keeps them for a time. Its "
+                f"{n_lost:,} requests without an answer count as spent; run the same command again to ask in a new one."
+            )
         if state.error:
             raise BackendError(f"{batch.address} refused the batch {batch.remote} ({state.error}). Nothing was billed.")
         if state.word == "cancelled" and not is_cancelled:
@@ -198,22 +216,33 @@ class Sender:
                 "send the rest."
             )
 
-    async def _read(self, batch: SentBatch, state: BatchState) -> None:
-        """Record the answers in the files of a batch."""
+    async def _read(self, batch: SentBatch, state: BatchState) -> bool:
+        """Record the answers in the files of a batch, and return whether none of the files is gone."""
+        is_whole = True
         for file in state.files:
             path = self.requests.journal.path.with_name(f"batch-{batch.number}-answers.jsonl")
-            await self.throttle.run(partial(self.service.download, file, path))
+            if not await self.throttle.run(partial(self.service.download, file, path)):
+                is_whole = False
+                continue
             with open_answers(path) as answers:
                 self.requests.record(read_replies(answers, f"{file} of the batch {batch.remote}"))
             path.unlink()
+        return is_whole
 
-    def _count(self, batch: SentBatch) -> int:
-        return int(self.requests.journal.read("SELECT count(*) FROM request WHERE batch = ?", (batch.number,))[0][0])
+    def _count(self, batch: SentBatch, condition: str = "batch = ?") -> int:
+        rows = self.requests.journal.read(f"SELECT count(*) FROM request WHERE {condition}", (batch.number,))
+        return int(rows[0][0])
 
-    def _lose(self, batch: SentBatch) -> None:
-        n = self._count(batch)
-        self._release(batch, n)
-        raise BackendError(
-            f"{batch.address} does not know the batch {batch.remote} anymore. Its {n:,} requests count as spent, since "
-            "they may have been billed; run the same command again to ask them in a new batch."
+    def _refuse_unseen(self, batch: SentBatch) -> BackendError:
+        """Return the error of a batch that the provider does not show: it may belong to the project of another key."""
+        what = f"the batch {batch.remote}" if batch.remote else "a batch that may have been sent"
+        return BackendError(
+            f"{batch.address} does not show {what} to this key. Set OPENAI_API_KEY to a key of the project that sent "
+            f"it, and run the same command again; or give it up with {option('cancel', True)}: its "
+            f"{self._count(batch):,} requests then count as spent, since they may have been billed."
         )
+
+
+def _make_label(service: BatchService) -> str:
+    """Return a new label for a batch. Its end says under which key it was sent."""
+    return secrets.token_hex(12) + service.key_mark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,11 @@ class BatchService(Protocol):
         ...
 
     @property
+    def key_mark(self) -> str:
+        """Return what tells its key from another one, eight hex digits: batches of another project cannot be seen."""
+        ...
+
+    @property
     def max_requests(self) -> int:
         """Return how many requests a batch has at most."""
         ...
@@ -65,11 +71,11 @@ class BatchService(Protocol):
         ...
 
     async def look(self, batch: str) -> BatchState | None:
-        """How far the batch is; None where the provider does not know it."""
+        """How far the batch is; None where the provider does not know it, or does not show it to this key."""
         ...
 
-    async def download(self, file: str, path: Path) -> None:
-        """Write the answers of a file, as read_replies reads them."""
+    async def download(self, file: str, path: Path) -> bool:
+        """Write the answers of a file, as read_replies reads them; False where the file is gone."""
         ...
 
     async def cancel(self, batch: str) -> None:
@@ -79,6 +85,16 @@ class BatchService(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+def mark_key(key: str) -> str:
+    """Return eight hex digits that tell a key from others, and do not give it away.
+
+    Examples:
+        >>> mark_key("none")
+        'e3331964'
+    """
+    return hashlib.blake2b(key.encode(), digest_size=4).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +111,11 @@ class OpenAiBatches:
     def address(self) -> str:
         """The endpoint's."""
         return self.llm.endpoint
+
+    @property
+    def key_mark(self) -> str:
+        """The digest of the endpoint's key."""
+        return mark_key(self.llm.key)
 
     async def upload(self, path: Path, label: str) -> str:
         """Send the file for batches, from disk."""
@@ -145,12 +166,18 @@ class OpenAiBatches:
             else "",
         )
 
-    async def download(self, file: str, path: Path) -> None:
-        """Write the file as it is, a piece at a time."""
-        with atomic_file(path) as answers, self._reporting() as client:
-            async with client.files.with_streaming_response.content(file) as response:
-                async for piece in _pieces(response):
-                    answers.write(piece)
+    async def download(self, file: str, path: Path) -> bool:
+        """Write the file as it is, a piece at a time; providers remove files after some weeks."""
+        openai = require("openai", "A language model", "llm")
+        with self._reporting() as client:
+            try:
+                with atomic_file(path) as answers:
+                    async with client.files.with_streaming_response.content(file) as response:
+                        async for piece in _pieces(response):
+                            answers.write(piece)
+            except openai.NotFoundError:
+                return False
+        return True
 
     async def cancel(self, batch: str) -> None:
         """Cancel it; what has been answered is billed, and stays."""

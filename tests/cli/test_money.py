@@ -272,3 +272,12 @@ def test_answers_that_are_set_aside_are_counted_before_anything_is_sent(rusbeir,
     assert not model.asked, "nothing was lacking"
     assert "set aside" in rusbeir(*PORT).err
     assert not model.asked, "they come back"
+
+
+def test_a_share_of_the_price_needs_a_batch(rusbeir, source, model):
+    """Nobody pays less because of it, so that it must not look as if somebody did."""
+    outcome = rusbeir(*PORT, "--batch-share", "0.5")
+    message = "--batch-share 0.5 is what a batch costs, and nothing is sent in one: add --batch."
+    assert outcome.code == 2
+    assert one_line(outcome.err, [message])
+    assert not model.asked

@@ -85,10 +85,60 @@ def test_limits_on_a_batch(tmp_path, provider, monkeypatch):
     assert sizes == [30, 30, 30, 10, 30, 4]
 
 
-def test_a_lost_batch_counts_as_spent(tmp_path, provider):
-    provider.refusals["GET /batches/ID"] = [refusal(404, "No batch")]
-    with pytest.raises(BackendError, match=r"does not know the batch batch-1 anymore. Its 2 requests count as spent"):
+def test_a_lost_batch_is_given_up_by_cancelling_it(tmp_path, provider):
+    """A provider that has lost a batch and one that hides it from this key say the same."""
+    unseen = refusal(404, "No batch")
+    provider.refusals["GET /batches/ID"] = [unseen, unseen, unseen]
+    message = r"does not show the batch batch-1 to this key.*give it up with cancel=True: its 2 requests then count"
+    for _ in range(2):
+        with pytest.raises(BackendError, match=message):
+            send(tmp_path / "j.sqlite", ["1 1", "1 2"])
+        assert list_states(tmp_path / "j.sqlite") == ["sent"]
+    provider.refusals["GET /batches/ID"] = [unseen, unseen]
+    with pytest.raises(Suspended, match="1 batches are cancelled"):
+        send(tmp_path / "j.sqlite", ["1 1", "1 2"], batch=False, cancel=True)
+    answers, spent = send(tmp_path / "j.sqlite", ["1 1", "1 2"])
+    assert (answers.values, spent.requests) == ([2, 3], 4)
+
+
+def test_the_key_of_another_project(tmp_path, provider, monkeypatch):
+    """It sees no batch of the first: nothing is given up, and the first key collects what is paid."""
+    unseen = refusal(404, "No batch")
+    provider.refusals["GET /batches/ID"] = [refusal(401, "expired")]
+    with pytest.raises(BadInput):
+        send(tmp_path / "j.sqlite", MANY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-project")
+    provider.refusals["GET /batches/ID"] = [unseen]
+    with pytest.raises(BackendError, match="a key of the project that sent it"):
+        send(tmp_path / "j.sqlite", MANY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-key")
+    answers, spent = send(tmp_path / "j.sqlite", MANY)
+    assert (answers.values, set(provider.paid.values())) == (SUMS, {1})
+    assert spent.requests == provider.paid.total()
+
+
+def test_killed_while_sending_and_continued_with_another_key(tmp_path, provider, monkeypatch):
+    """The batch may be at the provider and unseen, so that it is not sent again."""
+    send(tmp_path / "j.sqlite", ["1 1"])
+    with Journal.open(tmp_path / "j.sqlite", {}) as journal:
+        journal.write("UPDATE batch SET state = ?, remote = ?, label = 'x' || label", [("new", "")])
+        journal.write("UPDATE request SET status = NULL, answer = NULL", [()])
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-project")
+    with pytest.raises(BackendError, match="does not show a batch that may have been sent to this key"):
         send(tmp_path / "j.sqlite", ["1 1", "1 2"])
+    with pytest.raises(Suspended):
+        send(tmp_path / "j.sqlite", ["1 1", "1 2"], batch=False, cancel=True)
+    assert list_states(tmp_path / "j.sqlite") == ["over"]
+
+
+def test_answers_that_are_gone(tmp_path, provider):
+    """Providers remove files after some weeks: what was billed counts as spent, and the rest is asked again."""
+    provider.refusals["GET /files/ID/content"] = [refusal(404, "No such File object")]
+    message = "The answers of the batch batch-1 are gone: .* Its 2 requests without an answer count as spent"
+    with pytest.raises(BackendError, match=message):
+        send(tmp_path / "j.sqlite", ["1 1", "1 2"])
+    assert list_states(tmp_path / "j.sqlite") == ["over"]
+    assert sorted(tmp_path.glob("batch-*answers*")) == []
     answers, spent = send(tmp_path / "j.sqlite", ["1 1", "1 2"])
     assert (answers.values, spent.requests) == ([2, 3], 4)
 
