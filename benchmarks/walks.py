@@ -51,6 +51,7 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "analysis/subwords.py", "cli/documents.py", "cli/hits.py", "cli/systems.py", "experiment/stages.py",
          "retrieval/models/library_encoder.py", "retrieval/sparse/pruning.py", "retrieval/encoding/span_store.py",
          "retrieval/sparse/sentence_transformers.py", "translation/porting/contexts.py", "jobs/batch",
+         "translation/backends/llm_groups.py",
          "retrieval/late", "retrieval/dense/static.py", "retrieval/rerank/token_scores.py",
          "retrieval/encoding/token_vectors.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""

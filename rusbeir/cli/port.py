@@ -55,6 +55,14 @@ def port(
         int | None,
         typer.Option("--context", min=1, help="Show language models N segments before and after each, and the title."),
     ] = None,
+    segments_per_request: Annotated[
+        int | None,
+        typer.Option(
+            "--segments-per-request",
+            min=1,
+            help="Ask a language model for up to N segments at once; those that do not fit are asked for again alone.",
+        ),
+    ] = None,
     model: options.Model = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or auto, for neural models.")] = None,
     option: options.TranslatorOptions = None,
@@ -111,20 +119,20 @@ def port(
     if taken := options.translator_options(option).keys() & inspect.signature(port_one).parameters.keys():
         raise BadInput(f"--option {min(taken)}: this is not an option of a translator.")
     translator_options = options.translator_options(
-        option, memory=memory, fuzzy=fuzzy, llm=llm, context=context, model=model, device=device
+        option,
+        memory=memory,
+        fuzzy=fuzzy,
+        llm=llm,
+        context=context,
+        model=model,
+        device=device,
+        segments_per_request=segments_per_request,
     )
     order = {
-        "to": to,
-        "translator": translator,
-        "language": lang,
-        "split": split,
-        "all_queries": all_queries,
-        "fields": tuple((fields or ",".join(FIELDS)).split(",")),
-        "sample": sample,
-        "seed": seed,
-        "glossary": glossary,
+        "to": to, "translator": translator, "language": lang, "split": split, "all_queries": all_queries,
+        "fields": tuple((fields or ",".join(FIELDS)).split(",")), "sample": sample, "seed": seed, "glossary": glossary,
         **translator_options,
-    }
+    }  # fmt: skip
     if dry_run:
         if translator is None:
             raise BadInput("--dry-run needs a --translator.")

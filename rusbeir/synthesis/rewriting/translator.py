@@ -32,6 +32,8 @@ class Rewriter(LlmTranslator):
         if not 0 <= temperature <= MAX_TEMPERATURE:
             raise BadInput(f"The temperature is {temperature:g}: it must be from 0 to {MAX_TEMPERATURE:g}.")
         llm = cast(LlmTranslator, make("llm", **options)[0])
+        if llm.segments_per_request > 1:
+            raise BadInput("A document is rewritten in a request of its own: leave segments_per_request out.")
         known = {field.name: getattr(llm, field.name) for field in fields(llm) if field.init}
         return cls(**known, temperature=temperature)
 

@@ -1,9 +1,10 @@
-"""A language model behind an OpenAI-compatible endpoint: one text a request, one JSON object an answer."""
+"""A language model behind an OpenAI-compatible endpoint: one text a request or several, one JSON object an answer."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,6 +79,8 @@ class LlmTranslator:
     """The temperature of all attempts but the first, which has 0: with 0 another seed would change nothing."""
     context: int = 0
     """How many segments before and after each the model is shown, with the title of the document."""
+    segments_per_request: int = 1
+    """How many texts one request has at most. Those whose translations do not fit are asked for again alone."""
     input_price: float | None = None
     """USD per million tokens sent; None where it is not known."""
     output_price: float | None = None
@@ -95,6 +98,8 @@ class LlmTranslator:
         model = "".join(char if char.isprintable() and char not in " |" else "_" for char in self.llm)
         heat = f"|t:0+{self.retry_temperature:g}*{self.attempts - 1}" if self.attempts > 1 else "|t:0"
         signature = f"llm|model:{model}|prompt:{_prompt_digest(self.context)}|seed:{self.seed}{heat}"
+        if self.segments_per_request > 1:
+            signature += f"|together:{self.segments_per_request}-{_digest(read_prompts('translate')['together'])}"
         return f"{signature}|context:{self.context}" if self.context else signature
 
     @property
@@ -104,7 +109,8 @@ class LlmTranslator:
         tokens = Tokens(
             round((_PROMPT_TOKENS_PER_CHAR + _INPUT_TOKENS_PER_CHAR) * 1e6), round(_OUTPUT_TOKENS_PER_CHAR * 1e6)
         )
-        return replace(row, cost_per_million_chars=round(self.price_tokens(tokens), 6))
+        cost = round(self.price_tokens(tokens), 6)
+        return replace(row, cost_per_million_chars=cost, max_items=self.segments_per_request)
 
     @property
     def price(self) -> Price:
@@ -122,9 +128,15 @@ class LlmTranslator:
         if self.context:
             # At most: what is around a text is often shorter, or missing.
             messages, read = add_context(messages, Context()), chars * (1 + 2 * self.context)
+        requests, frame = texts, _ANSWER_FRAME_TOKENS if self.schema else 0
+        if self.segments_per_request > 1:
+            from rusbeir.translation.backends import llm_groups
+
+            messages, frame = llm_groups.write_messages([], source, target), llm_groups.FRAME_TOKENS
+            requests = math.ceil(texts / self.segments_per_request)
         prompt = sum(len(message["content"]) for message in messages)
-        received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * (_ANSWER_FRAME_TOKENS if self.schema else 0)
-        return Tokens(round((texts * prompt + read) * _INPUT_TOKENS_PER_CHAR), round(received))
+        received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * frame
+        return Tokens(round((requests * prompt + read) * _INPUT_TOKENS_PER_CHAR), round(received))
 
     def price_tokens(self, tokens: Tokens) -> float:
         """USD for so many tokens, by the prices that are given."""
@@ -135,8 +147,8 @@ class LlmTranslator:
         return replace(self, meter=meter)
 
     def with_exchange(self, exchange: Exchange) -> Self:
-        """Return the translator, which takes its answers from batches. Raises BadInput without a model."""
-        self._refuse_no_model()
+        """Return the translator, which takes its answers from batches. Raises BadInput for options that do not fit."""
+        self._refuse_options()
         return replace(self, exchange=exchange)
 
     def check(self, source: str, target: str) -> None:
@@ -144,11 +156,7 @@ class LlmTranslator:
 
         Any pair of languages is worth a try.
         """
-        self._refuse_no_model()
-        if self.attempts < 1:
-            raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
-        if type(self.context) is not int or self.context < 0:
-            raise BadInput(f"{option('context', self.context)} is not a number of segments. Give 1, or leave it out.")
+        self._refuse_options()
         if find_spec("openai") is None:
             raise missing_extra("openai", "The translator llm", "llm")
         Llm.from_environment(self.llm)
@@ -168,27 +176,43 @@ class LlmTranslator:
         return self.retry_temperature if attempt else 0.0
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
-        """One outcome a text, one request each."""
+        """One outcome a text, of a request each or of one together, in which those that fail are to be asked alone."""
         return await self.translate_in_context(None, texts, source, target)
 
     async def translate_in_context(
         self, context: Context | None, texts: Sequence[str], source: str, target: str
     ) -> list[Outcome]:
-        """One outcome a text, one request each, all with the same context."""
+        """One outcome a text, as for translate, all with the same context."""
         client = self._clients.get(self._open)
-        return await ask_sendable(
-            texts, lambda sent: one_by_one(sent, lambda text: self._ask(client, context, text, source, target))
-        )
+
+        async def ask(sent: list[str]) -> Sequence[Outcome]:
+            if len(sent) > 1 and self.segments_per_request > 1:
+                return await self._ask_together(client, sent, source, target)
+            return await one_by_one(sent, lambda text: self._ask(client, context, text, source, target))
+
+        return await ask_sendable(texts, ask)
 
     async def close(self) -> None:
         """Close the connections of this event loop. Harmless when repeated."""
         if (client := self._clients.take()) is not None:
             await client.close()
 
-    def _refuse_no_model(self) -> None:
+    def _refuse_options(self) -> None:
         if not self.llm.strip():
             raise BadInput(
                 f"The translator llm needs a model: give {option('llm', 'MODEL')}, as the endpoint names it."
+            )
+        if self.attempts < 1:
+            raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
+        if type(self.context) is not int or self.context < 0:
+            raise BadInput(f"{option('context', self.context)} is not a number of segments. Give 1, or leave it out.")
+        together = option("segments_per_request", self.segments_per_request)
+        if type(self.segments_per_request) is not int or self.segments_per_request < 1:
+            raise BadInput(f"{together} is not a number of segments. Give 8, or leave it out.")
+        if self.context and self.segments_per_request > 1:
+            raise BadInput(
+                f"{option('context', self.context)} and {together} contradict each other: a context is that of one "
+                "segment. Leave one of them out."
             )
 
     def _open(self) -> Llm:
@@ -197,6 +221,17 @@ class LlmTranslator:
         timeout = self.limits.timeout_seconds / self.attempts
         llm = Llm.from_environment(self.llm, timeout_seconds=timeout, price=self.price)
         return replace(llm, meter=self.meter, exchange=self.exchange)
+
+    async def _ask_together(self, client: Llm, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        """Ask for several texts at once. What is wrong with one of them is a Failure with retry."""
+        from rusbeir.translation.backends import llm_groups
+
+        tokens = sum(_TOKENS_PER_CHAR * len(text) + llm_groups.FRAME_TOKENS for text in texts) + _SPARE_TOKENS
+        answers = await llm_groups.ask_together(client, texts, source, target, seed=self.seed, max_tokens=tokens)
+        return [
+            self._judge(text, answer, source, target) if isinstance(answer, str) else answer
+            for text, answer in zip(texts, answers, strict=True)
+        ]
 
     async def _ask(self, client: Llm, context: Context | None, text: str, source: str, target: str) -> Outcome:
         messages = self.write_messages(text, source, target)
@@ -237,6 +272,9 @@ class LlmTranslator:
             if fault is not None and fault.reason == "refused":
                 return fault
             return Failure("malformed", shorten(f'no {{"translation": …}} in the answer: {answer.text}'), True)
+        return self._judge(text, translation, source, target)
+
+    def _judge(self, text: str, translation: str, source: str, target: str) -> Outcome:
         outcome = judge_answer(text, translation)
         if isinstance(outcome, str):
             return self.judge(Segment(text, outcome, source, target)) or outcome
@@ -249,7 +287,10 @@ def _prompt() -> str:
 
 def _prompt_digest(context: int) -> str:
     # Of the prompt alone: signatures of kept translations hold it.
-    prompt = _prompt() + (read_prompts("translate")["context"] if context else "")
+    return _digest(_prompt() + (read_prompts("translate")["context"] if context else ""))
+
+
+def _digest(prompt: str) -> str:
     return hashlib.blake2b(prompt.encode(), digest_size=4).hexdigest()
 
 

@@ -48,6 +48,7 @@ class TranslatorOptions(TypedDict, total=False):
     attempts: int | None
     retry_temperature: float | None
     context: int | None
+    segments_per_request: int | None
     input_price: float | None
     output_price: float | None
     model: str | Path | None

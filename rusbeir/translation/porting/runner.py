@@ -119,6 +119,7 @@ class Runner:
     async def _settle(self, step: CascadeStep, tasks: list[Task]) -> int:
         """Ask for the tasks until each is done or has failed; their number. Raises what stopped the translator."""
         worker, count = step.entry.signature, len(tasks)
+        waiting: list[Attempt] = []
         context = None if self.find_context is None else self.find_context(tasks[0])
         for nth in range(1, MAX_ATTEMPTS + 1):
             started = time.perf_counter()
@@ -138,7 +139,15 @@ class Runner:
                 elif answer is not None:
                     text, flags = answer
                     rows.append(Attempt(task.key, worker, "done", result=text, flags=flags, seconds=seconds))
-            self.journal.record(rows)
+            if self.batches is None:
+                self.journal.record(rows)
+            elif None in answers and self._stopped is None:
+                # Texts that are asked together stay together: with others, their answer would not be found again.
+                return count
+            elif again and self._stopped is None:
+                waiting += rows
+            else:
+                self.journal.record([*waiting, *rows])
             if step.entry.sends:
                 self._note_useless(step.entry.name, rows)
             if self._stopped is not None:
@@ -201,6 +210,8 @@ class Runner:
             outcomes = await self.throttle.run(lambda: self._send(texts, context, chars, cost))
             if len(outcomes) != len(texts):
                 raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
+            if len(texts) > 1 and isinstance(self.translator, JudgesAnswers):
+                return await self._ask_alone(texts, outcomes, context)
             return list(outcomes)
         except Postponed:
             # Its answer comes later; it stays pending.
@@ -213,6 +224,16 @@ class Runner:
                 self._stopped = self._stopped or error
                 return [None] * len(texts)
         return [answer for text in texts for answer in await self._request([text], context)]
+
+    async def _ask_alone(
+        self, texts: Sequence[str], outcomes: Sequence[Outcome], context: Context | None
+    ) -> list[Outcome | None]:
+        """The outcomes of a request, in which those that failed and may be retried are of a request for each text."""
+        answers: list[Outcome | None] = []
+        for text, outcome in zip(texts, outcomes, strict=True):
+            fails = isinstance(outcome, Failure) and outcome.retry
+            answers += await self._request([text], context) if fails else [outcome]
+        return answers
 
     async def _send(self, texts: Sequence[str], context: Context | None, chars: int, cost: float) -> Sequence[Outcome]:
         """The translator's outcomes, within the budget."""
