@@ -24,7 +24,7 @@ SHOWN = 3
 """The documents, and the queries, that a notebook shows."""
 SHOWN_ROWS = 20
 """The rows of a table that a notebook shows, such as the hits of a run."""
-_DOC_COLUMNS = ("doc_id", "text", "title")
+_DOC_COLUMNS = ("doc_id", "text", "title", "language")
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.2
 
@@ -63,7 +63,7 @@ class BrowsableCorpus(ABC):
         return f"<{type(self).__name__}: {len(self):,} documents>"
 
     def _repr_html_(self) -> str:
-        return _caption(repr(self)) + _table(_DOC_COLUMNS, islice(self, SHOWN), len(self))
+        return _caption(repr(self)) + _documents_table(self)
 
 
 def place_in(n: int, key: object) -> int:
@@ -95,7 +95,7 @@ def dataset_html(dataset: Dataset) -> str:
     return (
         _caption(describe_dataset(dataset), facts)
         + _table(("query_id", "text", "judged"), queries, len(dataset.queries))
-        + _table(_DOC_COLUMNS, islice(dataset.corpus, SHOWN), len(dataset.corpus))
+        + _documents_table(dataset.corpus)
     )
 
 
@@ -230,6 +230,13 @@ def _write_cell(value: object) -> str:
 
 def _caption(line: str, small: str = "") -> str:
     return f"<p>{_inert(line)}{f'<br><small>{_inert(small)}</small>' if small else ''}</p>"
+
+
+def _documents_table(corpus: Corpus) -> str:
+    docs = list(islice(corpus, SHOWN))
+    # A corpus in one language has no column for it.
+    width = len(_DOC_COLUMNS) if any(doc.language for doc in docs) else len(_DOC_COLUMNS) - 1
+    return _table(_DOC_COLUMNS[:width], (doc[:width] for doc in docs), len(corpus))
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], n: int) -> str:

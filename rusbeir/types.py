@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,6 +54,8 @@ class Doc(NamedTuple):
     doc_id: str
     text: str
     title: str = ""
+    language: str = ""
+    """Its BCP 47 tag; "" where it is that of the dataset's card."""
 
     @property
     def full_text(self) -> str:
@@ -92,7 +95,7 @@ class HashedCorpus(Corpus, Protocol):
 
     @property
     def sha256(self) -> str:
-        """The sha256 (hex) over the canonical_line of each document (id, title, text), in corpus order."""
+        """The sha256 (hex) over the canonical_line of each document (document_line), in corpus order."""
         ...
 
 
@@ -104,6 +107,60 @@ class SpacedIds(Protocol):
     def spaced_id(self) -> str:
         """The first document id that has white space; "" if there is none."""
         ...
+
+
+@runtime_checkable
+class CountsLanguages(Protocol):
+    """A corpus that knows how many of its documents are in which language."""
+
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """Language -> the number of its documents, the tag "" counting those that name none."""
+        ...
+
+
+def count_languages(corpus: Corpus) -> Mapping[str, int]:
+    """Count the documents of each language, under "" those that are in the language of the dataset's card."""
+    return corpus.languages if isinstance(corpus, CountsLanguages) else Counter(doc.language for doc in corpus)
+
+
+MULTILINGUAL = "mul"
+"""The language of a card whose documents are in several: ISO 639's code for that."""
+
+
+class MultilingualQueries(dict[str, str]):
+    """Queries in several languages: query_id -> text, with the language of each that names one.
+
+    Examples:
+        >>> MultilingualQueries({"q1": "кот", "q2": "cat"}, {"q1": "ru", "q2": "en"}).languages["q1"]
+        'ru'
+    """
+
+    def __init__(self, texts: Mapping[str, str], languages: Mapping[str, str]) -> None:
+        """Take query_id -> text, and query_id -> BCP 47 tag of those whose language is known."""
+        super().__init__(texts)
+        self.languages: Mapping[str, str] = {key: languages[key] for key in self if key in languages}
+
+
+def join_languages(texts: Mapping[str, str], languages: Mapping[str, str]) -> dict[str, str]:
+    """Make queries of texts and of the languages that some of them name, plain ones where none does."""
+    named = {query_id: tag for query_id, tag in languages.items() if tag}
+    return MultilingualQueries(texts, named) if named else dict(texts)
+
+
+def query_language(queries: Queries, query_id: str, default: str) -> str:
+    """Return the language of a query, the default where it names none.
+
+    >>> query_language({"q1": "кот"}, "q1", "ru")
+    'ru'
+    """
+    return queries.languages.get(query_id, default) if isinstance(queries, MultilingualQueries) else default
+
+
+def select_queries(queries: Queries, query_ids: Iterable[str]) -> dict[str, str]:
+    """Select queries by their ids, with the languages that they name."""
+    texts = {query_id: queries[query_id] for query_id in query_ids}
+    return join_languages(texts, queries.languages if isinstance(queries, MultilingualQueries) else {})
 
 
 def needs_judgements(dataset: str) -> BadInput:
@@ -125,11 +182,16 @@ def canonical_line(*fields: str | int) -> bytes:
     return orjson.dumps(fields) + b"\n"
 
 
+def document_line(doc: Doc) -> bytes:
+    """Return a document as the line that a fingerprint hashes: id, title, text, and its language if it names one."""
+    return canonical_line(doc.doc_id, doc.title, doc.text, *((doc.language,) if doc.language else ()))
+
+
 class MemoryCorpus(BrowsableCorpus):
     """Documents held in memory, in the order in which they were given."""
 
     def __init__(self, records: Iterable[Doc | Mapping[str, Any]]) -> None:
-        """Take documents, or dicts with `_id` or `doc_id`, `text` and perhaps `title`.
+        """Take documents, or dicts with `_id` or `doc_id`, `text` and perhaps `title` and `lang`.
 
         Raises BadInput for an unusable or repeated id, a text that is not a string, and an empty corpus.
         """
@@ -140,10 +202,11 @@ class MemoryCorpus(BrowsableCorpus):
             if doc.doc_id in self._docs:
                 raise BadInput(f"Document {number} of the corpus repeats the id {doc.doc_id!r}; ids must be unique.")
             self._docs[doc.doc_id] = doc
-            digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+            digest.update(document_line(doc))
         if not self._docs:
             raise BadInput("The corpus is empty; a dataset needs at least one document.")
         self.sha256 = digest.hexdigest()
+        self.languages: Mapping[str, int] = Counter(doc.language for doc in self)
 
     @property
     def spaced_id(self) -> str:
@@ -188,6 +251,8 @@ class Card:
     author: str = ""
     citation: str = ""
     """How the dataset wants to be cited, such as BibTeX."""
+    languages: tuple[str, ...] = ()
+    """The languages of the documents where they are in several, and `language` is MULTILINGUAL."""
 
     @property
     def asked_in(self) -> str:
@@ -337,7 +402,7 @@ class Dataset:
     def _corpus_sha256(self) -> str:
         digest = hashlib.sha256()
         for doc in self.corpus:
-            digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+            digest.update(document_line(doc))
         return digest.hexdigest()
 
 
@@ -345,11 +410,13 @@ def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
     """Return the sha256 (hex) of what a dataset holds, equal for the same content in any format.
 
     Over JSON lines: the sha256 over [id, title, text] of each document in corpus order, then
-    [query id, text] sorted by id, then [query id, document id, grade] sorted by both ids.
+    [query id, text] sorted by id, then [query id, document id, grade] sorted by both ids. The language of a document
+    or a query that names one follows its text.
     """
     digest = hashlib.sha256(canonical_line(corpus_sha256))
     for query_id in sorted(queries):
-        digest.update(canonical_line(query_id, queries[query_id]))
+        language = query_language(queries, query_id, "")
+        digest.update(canonical_line(query_id, queries[query_id], *((language,) if language else ())))
     for query_id in sorted(qrels):
         for doc_id in sorted(qrels[query_id]):
             digest.update(canonical_line(query_id, doc_id, qrels[query_id][doc_id]))
@@ -363,10 +430,12 @@ def _read_document(record: Doc | Mapping[str, Any], number: int) -> Doc:
                 f"Document {number} of the corpus is a {type(record).__name__}; expected a Doc or a dict with `_id`, "
                 "`text` and `title`."
             )
-        record = Doc._make((record.get("_id", record.get("doc_id")), record.get("text"), record.get("title") or ""))
+        values = record.get("_id", record.get("doc_id")), record.get("text"), *map(record.get, ("title", "lang"))
+        record = Doc._make((*values[:2], *(value or "" for value in values[2:])))
     require_id(record.doc_id, "Document {} of the corpus", number)
     require_string(record.text, "text", "Document {} of the corpus ({!r})", number, record.doc_id)
     require_string(record.title, "title", "Document {} of the corpus ({!r})", number, record.doc_id)
+    require_string(record.language, "language", "Document {} of the corpus ({!r})", number, record.doc_id)
     return record
 
 

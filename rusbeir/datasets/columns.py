@@ -11,7 +11,7 @@ _ID = ("_id", "id", "docid", "doc_id", "document_id", "docno", "pid", "passage_i
 _QUERY_ID = ("_id", "id", "query_id", "query-id", "qid", "queryid")
 
 Columns: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Key of a column (id, text, title, query_id, query, doc_id, grade) -> the columns of the table; several are joined."""
+"""Key of a column (those of KEYS) -> the columns of the table; several are joined."""
 
 
 class Column(NamedTuple):
@@ -28,10 +28,12 @@ DOCUMENT = (
     Column("document id", _ID, key="id"),
     Column("text", ("text", "contents", "content", "body", "passage"), key="text"),
     Column("title", ("title", "headline", "heading"), True, key="title"),
+    Column("language", ("lang",), True, key="language"),
 )
 QUERY = (
     Column("query id", _QUERY_ID, key="query_id"),
     Column("text", ("text", "query", "question"), key="query"),
+    Column("language", ("lang",), True, key="query_language"),
 )
 JUDGEMENT = (
     Column("query id", ("query-id", "query_id", "qid", "queryid"), key="query_id"),
@@ -114,7 +116,7 @@ def join_values(record: Mapping[str, Any], parts: tuple[str, ...]) -> Any:
 def describe_columns(roles: tuple[Column, ...], chosen: Sequence[tuple[str, ...]]) -> str:
     """Describe which columns were chosen, as the caller would name them.
 
-    >>> describe_columns(DOCUMENT, [("sku",), ("name", "description"), ()])
+    >>> describe_columns(DOCUMENT, [("sku",), ("name", "description"), (), ()])
     'id=sku,text=name+description'
     """
     pairs = zip(roles, chosen, strict=True)

@@ -6,7 +6,8 @@ import hashlib
 import mmap
 import sys
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,17 +18,25 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.datasets.formats.files import checksum_of, compute_checksum, file_key, open_file
-from rusbeir.datasets.formats.records import Extra, Place, parse_record, read_documents, refuse
+from rusbeir.datasets.formats.records import (
+    LANGUAGE_KEY,
+    Extra,
+    Place,
+    parse_record,
+    read_documents,
+    read_language,
+    refuse,
+)
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.notebook import BrowsableCorpus, place_in
 from rusbeir.storage import atomic_folder, cache_folder
 from rusbeir.text import digest
-from rusbeir.types import Doc, Progress, canonical_line, silent
+from rusbeir.types import Doc, Progress, document_line, silent
 
-_KEYS = frozenset({"_id", "title", "text"})
+_KEYS = frozenset({"_id", "title", "text", LANGUAGE_KEY})
 _META = "meta.json"
 _ARRAYS = ("offsets", "hashes", "rows")
-_INDEX_VERSION = "4"
+_INDEX_VERSION = "5"
 """Raised when the files of an index change, so that indexes of an older version are not used."""
 
 
@@ -48,6 +57,8 @@ class JsonlCorpus(BrowsableCorpus):
         self.sha256: str = meta["sha256"]
         self.spaced_id: str = meta["spaced_id"]
         """The first document id that has white space, which TREC's formats cannot hold; "" if there is none."""
+        self.languages: Mapping[str, int] = meta["languages"]
+        """Language -> the number of its documents, the tag "" counting those that name none."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -56,7 +67,7 @@ class JsonlCorpus(BrowsableCorpus):
         return (self._read(line)[0] for line in self._lines())
 
     def whole(self) -> Iterator[tuple[Doc, Extra]]:
-        """Yield the documents, each with the keys of its record other than _id, title and text."""
+        """Yield the documents, each with the keys of its record other than _id, title, text and lang."""
         for line in self._lines():
             doc, record = self._read(line)
             yield doc, {key: value for key, value in record.items() if key not in _KEYS}
@@ -105,7 +116,8 @@ class JsonlCorpus(BrowsableCorpus):
         try:
             record = parse_record(line)
             title = "" if self.ignore_titles else record.get("title") or ""
-            return Doc(str(record["_id"]), record["text"], title), record
+            language = read_language(record.get(LANGUAGE_KEY)) or ""
+            return Doc(str(record["_id"]), record["text"], title, language), record
         except (orjson.JSONDecodeError, AttributeError, KeyError) as error:
             raise BadInput(f"{self.path} was changed while it was being read. Start again.") from error
 
@@ -117,7 +129,7 @@ def open_corpus(
     locate: Callable[[int], Place] | None = None,
     progress: Progress = silent,
 ) -> JsonlCorpus:
-    """Open the corpus of a plain JSONL file (_id, text, title), indexed on first use.
+    """Open the corpus of a plain JSONL file (_id, text, title, lang), indexed on first use.
 
     locate(row) tells where a document came from, for messages; by default, the line of this file. Raises BadInput
     with file and line for a line that is not JSON, has no _id, or repeats one, and for an empty corpus.
@@ -142,7 +154,7 @@ def open_corpus(
     try:
         meta = orjson.loads((folder / _META).read_bytes())
         arrays = [checksum_of(folder / f"{name}.npy") for name in _ARRAYS]
-        if digest(meta["sha256"], meta["spaced_id"], *arrays) != meta["check"]:
+        if _check(meta, arrays) != meta["check"]:
             raise ValueError("it has changed since it was written")
     except (KeyError, OSError, RusbeirError, TypeError, ValueError) as error:
         raise BackendError(
@@ -150,6 +162,12 @@ def open_corpus(
             "is then made again."
         ) from error
     return JsonlCorpus(path, folder, ignore_titles=ignore_titles)
+
+
+def _check(meta: Mapping[str, Any], arrays: Iterable[str]) -> str:
+    """Compute what shows damage of an index, whose arrays have these checksums."""
+    languages = (f"{language} {n}" for language, n in meta["languages"].items())
+    return digest(meta["sha256"], meta["spaced_id"], *languages, *arrays)
 
 
 def _index_folder(path: Path, ignore_titles: bool) -> Path:
@@ -195,6 +213,7 @@ def build_index(
     offsets, hashes = array("q"), array("Q")
     spaced_id = ""
     content = hashlib.sha256()
+    languages: Counter[str] = Counter()
     end = start
     for doc, doc_end in documents:
         # A row starts where the one before ended, so blank lines belong to the row after them.
@@ -203,7 +222,8 @@ def build_index(
         hashes.append(hash_id(doc.doc_id))
         if not spaced_id and doc.doc_id.split() != [doc.doc_id]:
             spaced_id = doc.doc_id
-        content.update(canonical_line(doc.doc_id, "" if ignore_titles else doc.title, doc.text))
+        languages[doc.language] += 1
+        content.update(document_line(doc._replace(title="") if ignore_titles else doc))
         if total and len(offsets) % _REPORT_EVERY == 0:
             # How many there will be is estimated from the bytes read.
             progress(f"indexing {path.name}", len(offsets), round(len(offsets) * total / end))
@@ -219,9 +239,8 @@ def build_index(
         for name, values in zip(_ARRAYS, (starts, ordered, order), strict=True):
             np.save(new / f"{name}.npy", values)
         arrays = [compute_checksum(new / f"{name}.npy", "sha256") for name in _ARRAYS]
-        sha256 = content.hexdigest()
-        meta = {"sha256": sha256, "spaced_id": spaced_id, "check": digest(sha256, spaced_id, *arrays)}
-        (new / _META).write_bytes(orjson.dumps(meta))
+        meta = {"sha256": content.hexdigest(), "spaced_id": spaced_id, "languages": dict(languages)}
+        (new / _META).write_bytes(orjson.dumps({**meta, "check": _check(meta, arrays)}))
     progress(f"indexing {path.name}", len(hashes), len(hashes))
 
 

@@ -18,7 +18,7 @@ from rusbeir.datasets.formats.records import Extra, Query, record_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.types import Card, Dataset, Doc, Qrels, canonical_line, fingerprint
+from rusbeir.types import Card, Dataset, Doc, Qrels, document_line, fingerprint, join_languages, query_language
 
 _NOTHING: Extra = MappingProxyType({})
 
@@ -52,6 +52,7 @@ class FolderWriter:
     _digest: Any = field(default_factory=hashlib.sha256, init=False)
     _n_docs: int = field(default=0, init=False)
     _queries: dict[str, str] = field(default_factory=dict, init=False)
+    _languages: dict[str, str] = field(default_factory=dict, init=False)
     _qrels: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict, init=False)
 
     def open(self, name: str) -> IO[bytes]:
@@ -62,14 +63,15 @@ class FolderWriter:
 
     def add_document(self, doc: Doc, extra: Extra = _NOTHING) -> None:
         """Write a document, with further keys of its record."""
-        self._digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+        self._digest.update(document_line(doc))
         self._n_docs += 1
         self.open("corpus.jsonl").write(record_line(doc, extra))
 
-    def add_query(self, query_id: str, text: str, extra: Extra = _NOTHING) -> None:
-        """Write a query, with further keys of its record."""
+    def add_query(self, query_id: str, text: str, extra: Extra = _NOTHING, language: str = "") -> None:
+        """Write a query, with further keys of its record, and its language where it is another than the card's."""
         self._queries[query_id] = text
-        self.open("queries.jsonl").write(record_line(Query(query_id, text), extra))
+        self._languages[query_id] = language
+        self.open("queries.jsonl").write(record_line(Query(query_id, text, language), extra))
 
     def add_judgements(self, split: str, qrels: Qrels) -> None:
         """Write judgements of a split. Raises BadInput for an id that a tsv cannot hold."""
@@ -81,7 +83,8 @@ class FolderWriter:
     def content(self, split: str) -> Content:
         """Describe what was written for the card of this split; all queries where nothing is judged."""
         qrels = self._qrels.get(split, {})
-        queries = {query_id: self._queries[query_id] for query_id in qrels} if self._qrels else self._queries
+        texts = {query_id: self._queries[query_id] for query_id in qrels} if self._qrels else self._queries
+        queries = join_languages(texts, {query_id: self._languages[query_id] for query_id in texts})
         sha256 = fingerprint(self._digest.hexdigest(), queries, qrels)
         return Content(sha256, self._n_docs, len(queries), sum(map(len, qrels.values())))
 
@@ -115,7 +118,7 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
         for doc in dataset.corpus:
             writer.add_document(doc)
         for query_id, text in dataset.queries.items():
-            writer.add_query(query_id, text)
+            writer.add_query(query_id, text, language=query_language(dataset.queries, query_id, ""))
         if dataset.qrels:
             writer.add_judgements(split, dataset.qrels)
         content = writer.content(split)

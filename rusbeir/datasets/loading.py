@@ -19,10 +19,10 @@ from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest, has_control, shorten
-from rusbeir.types import Card, Dataset, Doc, Progress, Qrels, silent
+from rusbeir.types import Card, Dataset, Doc, Progress, Qrels, join_languages, select_queries, silent
 
 _REPORT_EVERY = 10_000
-_COPY_VERSION = "2"
+_COPY_VERSION = "3"
 """Raised when copies change, so that those of an older version are not used."""
 
 
@@ -139,10 +139,8 @@ class LoadedSplits(NamedTuple):
 
 def take_split(dataset: Dataset, split: str, qrels: Qrels) -> Dataset:
     """Take the queries of a dataset that these judgements of one split judge."""
-    queries = {query_id: dataset.queries[query_id] for query_id in qrels}
-    return dataclasses.replace(
-        dataset, queries=queries, qrels=qrels, card=dataclasses.replace(dataset.card, split=split)
-    )
+    queries, card = select_queries(dataset.queries, qrels), dataclasses.replace(dataset.card, split=split)
+    return dataclasses.replace(dataset, queries=queries, qrels=qrels, card=card)
 
 
 def load_splits(
@@ -210,6 +208,7 @@ def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, prog
     qrels = next(iter(splits.values())) if len(splits) == 1 else _join_qrels(splits.values())
     unjudged = {split for split, split_qrels in splits.items() if not (judged or split_qrels)}
     queries: dict[str, str] = {}
+    languages: dict[str, str] = {}
     metadata: dict[str, Extra] = {}
     file = str(reader.corpus_files[0])
     for split_reader, _, _ in opened:
@@ -224,13 +223,14 @@ def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, prog
                 refuse("repeat", location, f"the query id {query.query_id!r} is repeated; ids must be unique")
             seen.add(query.query_id)
             queries.setdefault(query.query_id, query.text)
+            languages.setdefault(query.query_id, query.language)
             if extra:
                 metadata.setdefault(query.query_id, extra)
     if queries.keys().isdisjoint(qrels) and not unjudged:
         raise BadInput(f"{file}: none of its queries is judged in the split {', '.join(splits)!r}.")
     if missing := [query_id for query_id in qrels if query_id not in queries]:
         raise BadInput(f"{file}: {len(missing)} judged queries of the split have no text, such as {missing[0]!r}.")
-    dataset = Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card)
+    dataset = Dataset(corpus=corpus, queries=join_languages(queries, languages), qrels=qrels, card=card)
     return LoadedSplits(dataset, splits, metadata, reader.id_suffixes)
 
 
@@ -285,7 +285,7 @@ def _copy_documents(reader: DatasetReader, path: Path, progress: Progress) -> Ge
     end = 0
     with atomic_file(path) as file:
         for n, (location, doc, extra) in enumerate(reader.documents(refuse), 1):
-            strings = isinstance(doc.doc_id, str) and isinstance(doc.text, str) and isinstance(doc.title, str)
+            strings = all(isinstance(part, str) for part in doc)
             if not strings or not doc.doc_id.strip() or has_control(doc.doc_id):
                 problem = f"{shorten(repr(doc))} has parts that are not strings, or not an id that is {ID_RULE}"
                 refuse("document", location, problem)

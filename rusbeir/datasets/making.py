@@ -22,13 +22,25 @@ from rusbeir.datasets.corpus import JsonlCorpus
 from rusbeir.datasets.formats import tables
 from rusbeir.datasets.formats.files import name_unpacked
 from rusbeir.datasets.formats.frames import open_frame
-from rusbeir.datasets.formats.records import collect, refuse
+from rusbeir.datasets.formats.records import NO_LANGUAGE, Query, collect, read_language, refuse
 from rusbeir.datasets.formats.trec import read_qrels
 from rusbeir.datasets.loading import open_documents
 from rusbeir.datasets.opening import open_reader
 from rusbeir.errors import BadInput
 from rusbeir.text import shorten
-from rusbeir.types import MAX_GRADE, Doc, HashedCorpus, MemoryCorpus, Qrels, Queries, require_id, require_string, silent
+from rusbeir.types import (
+    MAX_GRADE,
+    Doc,
+    HashedCorpus,
+    MemoryCorpus,
+    Qrels,
+    Queries,
+    join_languages,
+    require_id,
+    require_string,
+    select_queries,
+    silent,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +57,8 @@ def make_parts(
         raise BadInput(f"The qrels judge {n} without a text, such as {unknown[0]!r}; add them to the queries.")
     for query_id in judged or texts:
         require_string(texts[query_id], "text", "Query {!r}", query_id)
-    return documents, {query_id: texts[query_id] for query_id in texts if query_id in judged or not judged}, judged
+    query_ids = (query_id for query_id in texts if query_id in judged or not judged)
+    return documents, select_queries(texts, query_ids), judged
 
 
 def _make_corpus(corpus: Any, language: str, columns: Columns) -> HashedCorpus:
@@ -70,13 +83,14 @@ def _read_documents(source: Any, columns: Columns) -> Iterator[Any]:
     """Read the documents of a table or of records; what is neither is left to the corpus to refuse."""
     for number, (record, chosen) in enumerate(_choose(source, "Document {} of the corpus", DOCUMENT, columns), 1):
         if isinstance(record, Mapping):
-            doc_id, text, title = (join_values(record, parts) for parts in chosen)
+            doc_id, text, title, tag = (join_values(record, parts) for parts in chosen)
             if text is None:
                 raise BadInput(
                     f"Document {number} of the corpus ({doc_id!r}) has no text. Give it one, or join columns: "
                     "columns={'text': ['name', 'description']}."
                 )
-            yield Doc(_text_id(doc_id), text, (title if chosen[2] else record.get("title")) or "")
+            language = _read_language(tag, f"Document {number} of the corpus ({doc_id!r})")
+            yield Doc(_text_id(doc_id), text, (title if chosen[2] else record.get("title")) or "", language)
         else:
             yield record
 
@@ -86,28 +100,28 @@ def make_queries(queries: Any, columns: Columns) -> Queries:
     if queries is None:
         return {}
     if isinstance(queries, (str, Path)):
-        pairs: list[tuple[str, str]] = [query for _, query in tables.read_queries([Path(queries)], refuse, columns)]
+        records: list[Query] = [query for _, query in tables.read_queries([Path(queries)], refuse, columns)]
     elif isinstance(queries, Mapping) and open_frame(queries) is None:
         return queries
     else:
-        pairs = list(_read_queries(queries, columns))
+        records = list(_read_queries(queries, columns))
     made: dict[str, str] = {}
-    for query_id, text in pairs:
+    for query_id, text, _ in records:
         if query_id in made:
             raise BadInput(f"The query id {query_id!r} is repeated; ids must be unique.")
         made[query_id] = text
-    return made
+    return join_languages(made, {query.query_id: query.language for query in records})
 
 
-def _read_queries(source: Any, columns: Columns) -> Iterator[tuple[str, str]]:
+def _read_queries(source: Any, columns: Columns) -> Iterator[Query]:
     for number, (record, chosen) in enumerate(_choose(source, "Query {}", QUERY, columns), 1):
         if isinstance(record, str):
-            yield f"q{number}", record
+            yield Query(f"q{number}", record)
         elif isinstance(record, Mapping):
-            query_id, text = (join_values(record, parts) for parts in chosen)
-            yield _text_id(query_id), text
+            query_id, text, tag = (join_values(record, parts) for parts in chosen)
+            yield Query(_text_id(query_id), text, _read_language(tag, f"Query {query_id!r}"))
         elif isinstance(record, tuple) and len(record) == 2:
-            yield _text_id(record[0]), record[1]
+            yield Query(_text_id(record[0]), record[1])
         else:
             raise BadInput(
                 f"Query {number} is {shorten(repr(record), 60)}; expected a text, a pair of id and text, or a dict "
@@ -197,6 +211,14 @@ def _choose(
             continue
         chosen = chosen or choose_columns(what.format(number), roles, record, named)
         yield record, chosen
+
+
+def _read_language(value: Any, where: str) -> str:
+    """Read the language that a record names. Raises BadInput for what is not one."""
+    language = read_language(value)
+    if language is None:
+        raise BadInput(f"{where} has {NO_LANGUAGE}: {shorten(repr(value), 40)}.")
+    return language
 
 
 def _text_id(value: Any) -> Any:

@@ -13,7 +13,7 @@ from rusbeir.datasets.corpus import JsonlCorpus
 from rusbeir.datasets.loading import load_splits
 from rusbeir.datasets.opening import ALL_SPLITS
 from rusbeir.errors import BadInput, option
-from rusbeir.types import Corpus, Dataset, Doc, Progress, Qrels, silent
+from rusbeir.types import Corpus, Dataset, Doc, Progress, Qrels, select_queries, silent
 
 FIELDS = ("title", "text", "query")
 
@@ -77,6 +77,7 @@ class Material:
         """Return the document with the next translations in the places of its texts, as document_texts gives them."""
         title = next(translations) if doc.title and "title" in self.fields else doc.title
         text = next(translations) if doc.text and "text" in self.fields else doc.text
+        # What is translated is in the language of the port's card, whatever the record named.
         return Doc(doc.doc_id, text, title)
 
 
@@ -160,9 +161,8 @@ def take_documents(dataset: Dataset, doc_ids: frozenset[str]) -> Dataset:
         for query_id, grades in dataset.qrels.items()
     }
     qrels = {query_id: grades for query_id, grades in left.items() if any(grade > 0 for grade in grades.values())}
-    queries = {
-        query_id: text for query_id, text in dataset.queries.items() if query_id in qrels or query_id not in left
-    }
+    query_ids = (query_id for query_id in dataset.queries if query_id in qrels or query_id not in left)
+    queries = select_queries(dataset.queries, query_ids)
     return replace(dataset, corpus=Sample(dataset.corpus, doc_ids), queries=queries, qrels=qrels)
 
 

@@ -206,6 +206,7 @@ def _open_path(path: Path, request: ReadRequest) -> Opened:
         split=reader.split,
         ignore_titles=known.get("ignore_titles", kind.ignore_titles),
         self_suffixes=tuple(known.get("self_suffixes", reader.id_suffixes if known.get("self_retrieval") else ())),
+        languages=tuple(map(parse_language, known.get("languages", ()))),
         query_language=asked_in if (asked_in := known.get("query_language", "")) != language else "",
         **{
             key: known[key]

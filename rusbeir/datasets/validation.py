@@ -16,7 +16,16 @@ from rusbeir.datasets.formats.records import Place
 from rusbeir.datasets.opening import COUNTS, Expected, open_reader
 from rusbeir.errors import BadInput
 from rusbeir.text import make_line
-from rusbeir.types import MAX_QUERY_CHARS, SELF_RETRIEVAL_REMEDY, Card, Progress, canonical_line, fingerprint, silent
+from rusbeir.types import (
+    MAX_QUERY_CHARS,
+    SELF_RETRIEVAL_REMEDY,
+    Card,
+    Progress,
+    document_line,
+    fingerprint,
+    join_languages,
+    silent,
+)
 
 SHOWN_PER_KIND = 20
 _REPORT_EVERY = 10_000
@@ -110,6 +119,7 @@ class _Validation:
         self._doc_hashes: Array | None = None
         self._corpus_sha256 = ""
         self._queries: dict[str, str] = {}
+        self._languages: dict[str, str] = {}
         self._qrels: dict[str, dict[str, int]] = {}
 
     def run(self) -> list[Finding]:
@@ -135,8 +145,7 @@ class _Validation:
         digest = hashlib.sha256()
         for n, (location, doc, _) in enumerate(self._reader.documents(self._notes.error), 1):
             hashes.append(hash_id(doc.doc_id))
-            title = "" if self._card.ignore_titles else doc.title
-            digest.update(canonical_line(doc.doc_id, title, doc.text))
+            digest.update(document_line(doc._replace(title="") if self._card.ignore_titles else doc))
             self._note_space("document", doc.doc_id, location)
             if not doc.text.strip():
                 self._notes.warning("blank text", location, f"document {doc.doc_id!r} has no text")
@@ -172,7 +181,7 @@ class _Validation:
         self._notes.error_uncounted("repeated id", file, len(pairs) - len(shown))
 
     def _read_queries(self) -> None:
-        for location, (query_id, text), _ in self._reader.queries(self._notes.error):
+        for location, (query_id, text, language), _ in self._reader.queries(self._notes.error):
             self._note_space("query", query_id, location)
             if query_id in self._queries:
                 self._notes.error("repeated id", location, f"the query id {query_id!r} is repeated")
@@ -184,6 +193,7 @@ class _Validation:
                 )
                 self._notes.error("long query", location, message)
             self._queries[query_id] = text
+            self._languages[query_id] = language
 
     def _note_self_queries(self) -> None:
         """Note the queries that are documents; where ids of both are equal, the documents are read a second time."""
@@ -247,7 +257,8 @@ class _Validation:
             if key in expected and expected[key] != n:
                 self._notes.error("count", location, f"{key} is {n:,}, expected {expected[key]:,}")
         if "fingerprint" in expected and not self._notes.has_error:
-            content = fingerprint(self._corpus_sha256, judged, self._qrels)
+            queries = join_languages(judged, {query_id: self._languages[query_id] for query_id in judged})
+            content = fingerprint(self._corpus_sha256, queries, self._qrels)
             if content != expected["fingerprint"]:
                 message = f"the fingerprint is {content}, but the card says {expected['fingerprint']}"
                 self._notes.error("fingerprint", location, message)

@@ -58,6 +58,7 @@ _CARD = {
             "citation",
         )
     },
+    "languages?": [str],
     **{f"{key}?": int for key in ("n_docs", "n_queries", "n_qrels")},
     "ignore_titles?": bool,
     "self_suffixes?": [str],
@@ -274,10 +275,10 @@ def describe_source(card: Card, fingerprints: str | Mapping[str, str]) -> dict[s
 def card_bytes(card: Card, fingerprint: str, **counts: int) -> bytes:
     """Write card.json: what the card says, with the fingerprint and the counts of the content."""
     about = dataclasses.asdict(card)
-    for key in ("query_language", "author", "citation"):
+    for key in ("languages", "query_language", "author", "citation"):
         if not about[key]:
             del about[key]
-    keys = [key for key in ("name", "language", "query_language", "split") if key in about]
+    keys = [key for key in ("name", "language", "languages", "query_language", "split") if key in about]
     first: dict[str, Any] = {key: about.pop(key) for key in keys}
     described = {**first, "fingerprint": fingerprint, **about, **counts}
     return (json.dumps(described, ensure_ascii=False, indent=2) + "\n").encode()

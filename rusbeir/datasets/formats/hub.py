@@ -111,7 +111,7 @@ class HubReader:
 
     @property
     def recipe(self) -> str:
-        named = {key: list(names) for key, names in self.columns.items() if key in ("id", "text", "title")}
+        named = {key: list(names) for key, names in self.columns.items() if key in ("id", "text", "title", "language")}
         return f"tables|{orjson.dumps(named, option=orjson.OPT_SORT_KEYS).decode()}" if named else "tables"
 
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from rusbeir.datasets.formats.files import open_file
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, UnknownName
+from rusbeir.languages import parse_language
 from rusbeir.text import has_control, replace_surrogates, shorten
 from rusbeir.types import Doc
 
@@ -43,6 +45,8 @@ class Query(NamedTuple):
 
     query_id: str
     text: str
+    language: str = ""
+    """Its BCP 47 tag; "" where it is that of the dataset's card."""
 
 
 class Judgement(NamedTuple):
@@ -73,6 +77,9 @@ Complain: TypeAlias = Callable[[str, Place, str], None]
 """Called as complain(kind, place, message) for a record that cannot be used; the reader then skips it."""
 
 
+LANGUAGE_KEY = "lang"
+"""The key of a record's language, where the dataset is in several."""
+
 _TOKEN = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\\s\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 TOKENS = "words between white space; of Chinese, Japanese, Thai and Lao, characters"
 
@@ -91,11 +98,11 @@ def refuse(kind: str, location: Place, message: str) -> None:
     raise BadInput(f"{location}: {message}.")
 
 
-_KEYS = ("_id", "title", "text")
+_KEYS = ("_id", "title", "text", LANGUAGE_KEY)
 
 
 def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
-    """Read the documents of a corpus.jsonl (_id, text, title), with the other keys of their records, in file order."""
+    """Read the documents of a corpus.jsonl (_id, text, title, lang), with the other keys of their records, in order."""
     for location, record in read_objects(lines, file, _KEYS, complain):
         doc_id = _take_id(record, location, complain)
         text = record.pop("text", None)
@@ -106,11 +113,15 @@ def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Ite
             key = "text" if not isinstance(text, str) else "title"
             complain("field", location, f'document {doc_id!r} has no "{key}" that is a string')
             continue
-        yield location, Doc(doc_id, text, title or ""), record
+        language = read_language(record.pop(LANGUAGE_KEY, None))
+        if language is None:
+            complain("field", location, f"document {doc_id!r} has {NO_LANGUAGE}")
+            continue
+        yield location, Doc(doc_id, text, title or "", language), record
 
 
 def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
-    """Read the queries of a queries.jsonl (_id, text), each with the other keys of its record, in file order."""
+    """Read the queries of a queries.jsonl (_id, text, lang), each with the other keys of its record, in file order."""
     for location, record in read_objects(lines, file, _KEYS, complain):
         query_id = _take_id(record, location, complain)
         text = record.pop("text", None)
@@ -119,7 +130,11 @@ def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Itera
         if not isinstance(text, str):
             complain("field", location, f'query {query_id!r} has no "text" that is a string')
             continue
-        yield location, Query(query_id, text), record
+        language = read_language(record.pop(LANGUAGE_KEY, None))
+        if language is None:
+            complain("field", location, f"query {query_id!r} has {NO_LANGUAGE}")
+            continue
+        yield location, Query(query_id, text, language), record
 
 
 def read_objects(
@@ -197,9 +212,33 @@ def parse_json(data: bytes, file: str, *, strict: bool = False) -> Any:
 
 def record_line(record: Doc | Query, extra: Extra = MappingProxyType({})) -> bytes:
     """Write a document or a query as one line of corpus.jsonl or queries.jsonl, with the extra keys."""
+    language = {LANGUAGE_KEY: record.language} if record.language else {}
     if isinstance(record, Query):
-        return orjson.dumps({"_id": record.query_id, "text": record.text, **extra}) + b"\n"
-    return orjson.dumps({"_id": record.doc_id, "title": record.title, "text": record.text, **extra}) + b"\n"
+        return orjson.dumps({"_id": record.query_id, "text": record.text, **language, **extra}) + b"\n"
+    about = {"_id": record.doc_id, "title": record.title, "text": record.text}
+    return orjson.dumps({**about, **language, **extra}) + b"\n"
+
+
+NO_LANGUAGE = 'a language that is not a tag of BCP 47, such as "ru"'
+
+
+def read_language(value: object) -> str | None:
+    """Read the language that a record names; "" where it names none, and None where what it says is not a language.
+
+    >>> read_language("rus"), read_language(None), read_language("?")
+    ('ru', '', None)
+    """
+    if not value:
+        return ""
+    return _parse_tag(value) if isinstance(value, str) else None
+
+
+@cache
+def _parse_tag(text: str) -> str | None:
+    try:
+        return parse_language(text)
+    except UnknownName:
+        return None
 
 
 def _take_id(record: dict[str, Any], location: Place, complain: Complain) -> str | None:

@@ -32,12 +32,14 @@ from rusbeir.datasets.formats.files import Zip, name_unpacked, open_file
 from rusbeir.datasets.formats.hub_layout import READABLE
 from rusbeir.datasets.formats.records import (
     ID_RULE,
+    NO_LANGUAGE,
     Complain,
     Judgement,
     Place,
     Query,
     Span,
     not_utf8,
+    read_language,
     read_objects,
     refuse,
 )
@@ -65,7 +67,7 @@ SPAN = (
 
 def read_documents(files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME) -> Iterator[tuple[Place, Doc]]:
     """Read the documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
-    for location, (doc_id, text, title) in _values(files, DOCUMENT, complain, named):
+    for location, (doc_id, text, title, tag) in _values(files, DOCUMENT, complain, named):
         if (known := read_id(doc_id)) is None:
             complain(
                 "id", location, f"the document id is {shorten(repr(doc_id))}; it must be a string that is {ID_RULE}"
@@ -73,21 +75,25 @@ def read_documents(files: Iterable[Path], complain: Complain, named: Columns = _
         elif not isinstance(text, str) or not isinstance(title, str | None):
             key = "text" if not isinstance(text, str) else "title"
             complain("field", location, f"document {known!r} has no {key} that is a string")
+        elif (language := read_language(tag)) is None:
+            complain("field", location, f"document {known!r} has {NO_LANGUAGE}")
         else:
-            yield location, Doc(known, text, title or "")
+            yield location, Doc(known, text, title or "", language)
 
 
 def read_queries(files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME) -> Iterator[tuple[Place, Query]]:
     """Read the queries of the tables; as read_documents."""
-    for location, (query_id, text) in _values(files, QUERY, complain, named):
+    for location, (query_id, text, tag) in _values(files, QUERY, complain, named):
         if (known := read_id(query_id)) is None:
             complain(
                 "id", location, f"the query id is {shorten(repr(query_id))}; it must be a string that is {ID_RULE}"
             )
         elif not isinstance(text, str):
             complain("field", location, f"query {known!r} has no text that is a string")
+        elif (language := read_language(tag)) is None:
+            complain("field", location, f"query {known!r} has {NO_LANGUAGE}")
         else:
-            yield location, Query(known, text)
+            yield location, Query(known, text, language)
 
 
 def read_judgements(
