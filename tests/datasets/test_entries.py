@@ -26,6 +26,7 @@ FAMILIES = {
     "posir": (10 * 30, 0),
     "rusbeir": (32, 0),
     "xquad": (12 * 3, 4 * 3),
+    "xquad-r": (11, 11),
 }
 
 

@@ -104,6 +104,72 @@ RECORDS = {
         ("MED-999-llama-2-7b-chat-tmp0.2", "Polybrominated diphenyl "),
         "5328a7b26d0540e1",
     ),
+    "xquad-r/ar": (
+        ("0-0-0", " لم يتخلى فريق بانثرز سو"),
+        ("0-1-2", "وعلى الرغم من مشاكل ماني"),
+        ("47-4-2", "ويفسر موتر الإجهاد القوى"),
+        "6c61532baad34044",
+    ),
+    "xquad-r/de": (
+        ("0-0-0", "Die Verteidigung der Pan"),
+        ("0-1-2", "Trotz Mannings Problemen"),
+        ("47-4-2", "Der Spannungstensor berü"),
+        "ed73eeb4dbf0b6ca",
+    ),
+    "xquad-r/el": (
+        ("0-0-0", "Η άμυνα των Καρολίνα Πάν"),
+        ("0-1-2", "Παρά τα προβλήματα του Μ"),
+        ("47-4-2", "Ο τανυστής τάσης αντιπρο"),
+        "373806acf24b8199",
+    ),
+    "xquad-r/en": (
+        ("0-0-0", "The Panthers defense gav"),
+        ("0-1-2", "Despite Manning's proble"),
+        ("47-4-2", "The stress tensor accoun"),
+        "00d4f52b99f6ae9e",
+    ),
+    "xquad-r/es": (
+        ("0-0-0", "\ufeffLos Panthers, que ademá"),
+        ("0-1-2", "Cuando quedaban tan solo"),
+        ("47-4-2", "El tensor de esfuerzo ti"),
+        "141733db07e4fab3",
+    ),
+    "xquad-r/hi": (
+        ("0-0-0", "पैंथर्स की डिफ़ेन्स ने ली"),
+        ("0-1-2", "सीज़न के दौरान मैनिंग की"),
+        ("47-4-2", "तनाव टेंसर बलों के कारण "),
+        "5c3ba3ac8b87b3cc",
+    ),
+    "xquad-r/ru": (
+        ("0-0-0", "\ufeffЗащита Пэнтерс уступила"),
+        ("0-1-2", "Несмотря на проблемы Мэн"),
+        ("47-4-2", "Тензор напряжений учитыв"),
+        "6191a444c2aeaccf",
+    ),
+    "xquad-r/th": (
+        ("0-0-0", "\ufeffทีมรับของแพนเธอร์สถอดใจ"),
+        ("0-1-0", "ทีมบรอนคอส เอาชนะทีม พิต"),
+        ("47-4-2", "ซึ่งรวมถึงความเค้นแรงดึง"),
+        "3abe40951adeb36b",
+    ),
+    "xquad-r/tr": (
+        ("0-0-0", "\ufeffPanthers savunması ligd"),
+        ("0-1-2", "Manning''in sezon boyunc"),
+        ("47-4-2", "Gerilme tensörü, çekme g"),
+        "f49c537a81327d63",
+    ),
+    "xquad-r/vi": (
+        ("0-0-0", "Đội thủ của Panthers chỉ"),
+        ("0-1-2", "Bất chấp những vấn đề củ"),
+        ("47-4-2", "Máy ten-xơ ứng suất liên"),
+        "741048660b1c0647",
+    ),
+    "xquad-r/zh": (
+        ("0-0-0", "黑豹队的防守只丢了 308分，在联赛中排名第六，"),
+        ("0-1-1", "然后他们在美式足球联合会 (AFC) 锦标赛上以"),
+        ("47-4-2", "应力张量 导致了产生所有应变（变形）的力，包括拉"),
+        "1ff07de4af4b43ed",
+    ),
 }
 
 

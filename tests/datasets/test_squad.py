@@ -177,3 +177,31 @@ def test_sentences(text: str, language: str, sentences: list[str] | None, reason
     assert found == sentences or sentences is None
     assert all(sentence == sentence.strip() and sentence for sentence in found)
     assert "".join("".join(found).split()) == "".join(text.split())
+
+
+LISTED = {
+    "context": "One. Two three.",
+    "sentences": ["One.", "Two  three."],
+    "sentence_breaks": [[0, 4], [5, 15]],
+    "qas": [{"id": "q", "question": "q?", "answers": [{"answer_start": 9, "text": "three"}]}],
+}
+
+
+def write_listed(path: Path, **changes: object) -> Path:
+    path.write_text(json.dumps({"data": [{"paragraphs": [{**LISTED, **changes}]}]}), encoding="utf-8")
+    return path
+
+
+def test_candidates_are_the_sentences_that_the_file_lists(tmp_path: Path):
+    """As in LAReQA's XQuAD-R, where two sentences in Turkish differ from what the paragraph has in their place."""
+    dataset = load(write_listed(tmp_path / "listed.json") / "candidates", language="en")
+    assert {doc.doc_id: doc.text for doc in dataset.corpus} == {"0-0-0": "One.", "0-0-1": "Two  three."}
+    assert dataset.qrels == {"q": {"0-0-1": 1}}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"sentences": None}, {"sentences": ["One."]}, {"sentence_breaks": [[0, 4], [5]]}, {"sentences": []}]
+)
+def test_a_paragraph_without_candidates_is_refused(changes: dict[str, object], tmp_path: Path):
+    with pytest.raises(BadInput, match=r'article 0, paragraph 0: it has no lists "sentences" and "sentence_breaks"'):
+        load(write_listed(tmp_path / "listed.json", **changes) / "candidates", language="en")
