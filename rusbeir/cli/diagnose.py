@@ -11,7 +11,7 @@ from rusbeir.cli import options, output
 from rusbeir.evaluation import FEW_PERMUTATIONS, FEW_SAMPLES, SAMPLES
 
 if TYPE_CHECKING:
-    from rusbeir.diagnostics import PositionBias, QuerySet
+    from rusbeir.diagnostics import LanguagePreference, PositionBias, QuerySet
 
 app = typer.Typer(no_args_is_help=True, help="Diagnose systems: what an average over queries hides.")
 
@@ -230,6 +230,101 @@ def position(
         _print_curves(diagnosis)
     output.note(f"Lengths in tokens: {diagnoses[0].tokens}.")
     output.note(f"Diagnoses: {', '.join(map(str, paths))}")
+
+
+@app.command("language")
+def language(
+    dataset: options.DatasetName,
+    system: options.Systems = None,
+    engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    k: options.Depth = 100,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the rates.")] = FEW_SAMPLES,
+    permutations: Annotated[
+        int, typer.Option("--permutations", min=100, help="Shuffles of the languages.")
+    ] = FEW_PERMUTATIONS,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the shuffles.")] = 0,
+    out: options.Out = Path("results"),
+    budget_chars: options.EndpointChars = None,
+    force: options.Force = False,
+    analyzers: options.Analyzers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell whether systems prefer documents of some languages in a pool, such as those in the query's language.
+
+    Example: rusbeir diagnose language pool --system bm25
+    """
+    from rusbeir.diagnostics import diagnose_language, save_diagnosis
+
+    with output.progress() as progress:
+        diagnoses = [
+            diagnose_language(
+                dataset, spec, engine=options.engine_at(engine, es_url), language=lang, split=split, k=k,
+                samples=samples, permutations=permutations, seed=seed, out=out, force=force,
+                budget_chars=budget_chars, progress=progress,
+            )
+            for spec in system or ["bm25"]
+        ]  # fmt: skip
+    documents = [diagnosis.to_dict() for diagnosis in diagnoses]
+    paths = [save_diagnosis(document, out) for document in documents]
+    if as_json:
+        output.print_json({"diagnoses": documents})
+        return
+    for diagnosis in diagnoses:
+        output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
+        for sentence in diagnosis.sentences:
+            output.echo(sentence)
+        _print_languages(diagnosis)
+    output.note(f"Diagnoses: {', '.join(map(str, paths))}")
+
+
+def _print_languages(diagnosis: LanguagePreference) -> None:
+    """Print the rates of languages, then the scores of each language of queries and of each pair."""
+    columns = ["queries", "above equals %", "low", "high", "shuffled", "p", "first %"]
+    rates = [diagnosis.own_language, *diagnosis.languages] if diagnosis.own_language else diagnosis.languages
+    rows = [
+        [
+            "the query's" if rate.language == "own" else rate.language,
+            f"{rate.n_queries:,}",
+            *(f"{100 * value:.1f}" for value in (rate.rate, rate.low, rate.high)),
+            f"{100 * rate.chance_low:.1f} to {100 * rate.chance_high:.1f}",
+            f"{rate.p:.3f}",
+            "–" if rate.first is None else f"{100 * rate.first:.1f}",
+        ]
+        for rate in rates
+    ]
+    output.print_table(["documents in", *columns], rows, right=columns, optional=["first %", "shuffled"])
+    columns = ["queries", "nDCG@10 ×100", "AP ×100", f"R@{diagnosis.depth} ×100"]
+    rows = [
+        [
+            part.query_language,
+            f"{part.n_queries:,}",
+            *(f"{100 * value:.2f}" for value in (part.ndcg, part.ap, part.recall)),
+        ]
+        for part in diagnosis.queries
+    ]
+    output.print_table(["queries in", *columns], rows, right=columns)
+    documents = list(dict.fromkeys(pair.language for pair in diagnosis.pairs))
+    cells = {(pair.query_language, pair.language): f"{100 * pair.ndcg:.2f}" for pair in diagnosis.pairs}
+    output.echo("nDCG@10 ×100 among the documents of one language alone, a column for each")
+    output.print_table(
+        ["queries in", *documents],
+        [
+            [part.query_language, *(cells.get((part.query_language, name), "–") for name in documents)]
+            for part in diagnosis.queries
+        ],
+        right=documents,
+    )
+    more = f", at most {100 * diagnosis.ap_at_most:.2f} with a complete ranking"
+    missing = more if diagnosis.ap_at_most > diagnosis.ap + 1e-9 else ""
+    output.echo(f"All queries: nDCG@10 {100 * diagnosis.ndcg:.2f}, AP {100 * diagnosis.ap:.2f}{missing}.")
+    if diagnosis.unseen:
+        output.echo(
+            f"{100 * diagnosis.unseen:.1f} % of the pairs of equals are both missing from the {diagnosis.depth} hits "
+            "and count as one half."
+        )
 
 
 def _print_curves(diagnosis: PositionBias) -> None:

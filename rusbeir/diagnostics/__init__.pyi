@@ -1,6 +1,8 @@
 from .collections import load_collection as load_collection
 from .documents import PAGES as PAGES
 from .documents import read_diagnoses as read_diagnoses
+from .language import LanguagePreference as LanguagePreference
+from .language import diagnose_language as diagnose_language
 from .position import PositionBias as PositionBias
 from .position import diagnose_position as diagnose_position
 from .saliency import Saliency as Saliency

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets import derive_shape, read_json
+from rusbeir.diagnostics.language import LanguagePreference
 from rusbeir.diagnostics.position import PositionBias
 from rusbeir.diagnostics.saliency import Saliency
 from rusbeir.diagnostics.source_bias import SourceBias
 from rusbeir.diagnostics.store import FOLDER
 
-PAGES = {"source-bias": "Source bias", "position": "Position bias", "saliency": "Saliency"}
+PAGES = {
+    "source-bias": "Source bias",
+    "position": "Position bias",
+    "language": "Language preference",
+    "saliency": "Saliency",
+}
 """kind -> the title of its page, <kind>.html, made of the template of that name."""
 _REMEDY = "Remove it, and run `rusbeir diagnose` again."
 
@@ -40,6 +46,7 @@ def _find_shape(kind: str) -> dict[str, Any]:
     written: dict[str, dict[str, Any]] = {
         "source-bias": derive_shape(SourceBias),
         "position": derive_shape(PositionBias),
+        "language": derive_shape(LanguagePreference),
         "saliency": {**derive_shape(Saliency), "sentences": [str]},
     }
     return {"kind": str, "version": str, **written[kind]}

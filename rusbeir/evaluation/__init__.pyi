@@ -1,6 +1,10 @@
 from . import label_agreement as label_agreement
 from .families import find_families as find_families
 from .label_agreement import estimate_mean as estimate_mean
+from .language_parts import label_documents as label_documents
+from .language_parts import label_queries as label_queries
+from .language_parts import split_by_pair as split_by_pair
+from .language_parts import split_by_query as split_by_query
 from .measures import DEFAULT_MEASURES as DEFAULT_MEASURES
 from .measures import check_measures as check_measures
 from .measures import deepest as deepest
