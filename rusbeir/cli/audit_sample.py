@@ -73,7 +73,8 @@ def judge(
     order |= {name: price for name, price in prices.items() if price is not None}
     if dry_run:
         with output.progress() as progress:
-            estimate = estimate_judgements(folder, progress=progress, **order)
+            priced = options.add_prices(order, llm, batch, batch_share)
+            estimate = estimate_judgements(folder, progress=progress, **priced)
         _print_estimate(estimate, as_json=as_json)
         return
     with output.progress() as progress:

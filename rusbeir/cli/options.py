@@ -212,6 +212,16 @@ def batching(
     return {name: value for name, value in ways.items() if value}
 
 
+def add_prices(
+    model_options: dict[str, Any], llm: str | None, batch: bool, batch_share: float | None
+) -> dict[str, Any]:
+    """Add to a model's options what an estimate needs: the prices that are listed for it, and what a batch costs."""
+    from rusbeir.jobs import list_prices
+
+    share = batching(batch, batch_share, False, None, None).get("batch", True)
+    return {**list_prices(llm or ""), **({} if share is True else {"batch_share": share}), **model_options}
+
+
 ModelLimits: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),

@@ -70,6 +70,11 @@ def note_estimates(rows: Sequence[Mapping[str, Any]], *, of_verb: bool = False) 
         note(line)
     for missing in dict.fromkeys(tuple(row["missing_options"]) for row in rows if row["missing_options"]):
         note(f"The price is not known: {ask_for_prices(missing, of_verb=of_verb)}.")
+    for row in rows:
+        ways = {"in batches": row.get("batch_cost"), "with the prompt in the provider's cache": row.get("cached_cost")}
+        if not row["missing_options"] and any(cost is not None for cost in ways.values()):
+            others = (f", {cost:,.4f} {way}" for way, cost in ways.items() if cost is not None)
+            note(f"{row['cost']:,.4f} USD one by one{''.join(others)}.")
     note("Nothing was sent.")
 
 

@@ -136,7 +136,8 @@ def port(
     if dry_run:
         if translator is None:
             raise BadInput("--dry-run needs a --translator.")
-        _dry_run(datasets, as_json=as_json, **order)
+        priced = options.add_prices(order, llm, batch, batch_share) if llm else order
+        _dry_run(datasets, as_json=as_json, **priced)
         return
     assert out is not None
     _port(

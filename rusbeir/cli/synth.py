@@ -73,7 +73,8 @@ def rewrite(
     }  # fmt: skip
     if dry_run:
         with output.progress() as progress:
-            estimate = estimate_rewrite(dataset, progress=progress, **order)
+            priced = options.add_prices(order, llm, batch, batch_share)
+            estimate = estimate_rewrite(dataset, progress=progress, **priced)
         row = {"dataset": dataset, **dataclasses.asdict(estimate), "volume": estimate.volume._asdict()}
         print_estimates([row], as_json=as_json)
         return

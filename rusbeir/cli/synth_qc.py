@@ -100,9 +100,8 @@ def qc(
     read_llm_options(model_options)  # Before they could be taken for arguments of Python.
     if dry_run:
         with output.progress() as progress:
-            estimate = estimate_quality(
-                dataset, rules=rules, language=lang, split=split, progress=progress, **model_options
-            )
+            priced = options.add_prices(model_options, llm, batch, batch_share)
+            estimate = estimate_quality(dataset, rules=rules, language=lang, split=split, progress=progress, **priced)
         _print_estimate(estimate, as_json=as_json)
         return
     if llm is None or out is None:
@@ -164,6 +163,7 @@ def _print_decisions(decisions: list[dict[str, Any]], *, as_json: bool) -> None:
 def _print_estimate(estimate: QualityEstimate, *, as_json: bool) -> None:
     stages = {"source": estimate.source._asdict(), "candidate": estimate.candidate._asdict()}
     assumed = {name: getattr(estimate, name) for name in ("seconds", "missing_options", "assumption")}
+    assumed |= {"batch_cost": estimate.batch_cost, "cached_cost": estimate.cached_cost}
     if as_json:
         output.print_json({"version": __version__, "dataset": estimate.dataset, "stages": stages, **assumed})
         return
@@ -180,4 +180,4 @@ def _print_estimate(estimate: QualityEstimate, *, as_json: bool) -> None:
     output.print_table(header, rows, right=header[1:])
     output.note("At most, but for the labels of the step source, which are exact.")
     output.note(f"Both take about {output.format_duration(estimate.seconds)}.")
-    output.note_estimates([assumed])
+    output.note_estimates([{**assumed, "cost": estimate.source.cost + estimate.candidate.cost}])

@@ -63,7 +63,8 @@ def queries(
     read_llm_options(model_options)  # Before they could be taken for arguments of Python.
     if dry_run:
         with output.progress() as progress:
-            estimate = estimate_queries(corpus, progress=progress, **order, **model_options)
+            priced = options.add_prices(model_options, llm, batch, batch_share)
+            estimate = estimate_queries(corpus, progress=progress, **order, **priced)
         _print_estimate(dataclasses.asdict(estimate), as_json=as_json)
         return
     if out is None:

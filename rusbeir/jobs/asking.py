@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -205,6 +206,13 @@ class Asker:
 def bound_request(question: Question, messages: Sequence[Mapping[str, str]], price: Price) -> tuple[int, float]:
     """(characters of a request, what it costs at most): one token a byte of the prompt, max_tokens for the answer."""
     return bound_chat(messages, question.schema, question.max_tokens, price)
+
+
+def count_shared_chars(question: Question, payloads: Iterable[str]) -> int:
+    """Count the characters with which all requests about these payloads begin, by the first two of them."""
+    prompts = ["".join(message["content"] for message in question.write(payload)) for payload in islice(payloads, 2)]
+    same = takewhile(lambda chars: len(set(chars)) == 1, zip(*prompts, strict=False))
+    return sum(1 for _ in same) if len(prompts) > 1 else 0
 
 
 def count_answers(journal: Journal, signature: str) -> tuple[int, int]:

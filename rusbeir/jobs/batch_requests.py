@@ -12,7 +12,7 @@ from rusbeir.errors import BadInput
 from rusbeir.jobs.batch_lines import Reply
 from rusbeir.jobs.budget import Budget, Spent
 from rusbeir.jobs.journal import BATCHES, Change, Journal, text_of
-from rusbeir.jobs.llm_answer import Price, count_tokens, parse_response, read_answer, read_error
+from rusbeir.jobs.llm_answer import Price, Usage, parse_response, read_answer, read_error, read_usage
 from rusbeir.jobs.throttle import Transient
 from rusbeir.text import batched, shorten
 
@@ -167,21 +167,19 @@ class Requests:
         took.chars = request.chars
         try:
             response = parse_response(reply.body)
-            took.input_tokens = count_tokens(response, "prompt_tokens")
-            took.output_tokens = count_tokens(response, "completion_tokens")
-            took.cost = self._price(took, request)
+            took.input_tokens, took.output_tokens, took.cached_input_tokens = usage = read_usage(response)
+            took.cost = self._price(usage, request)
             read_answer(response)
         except Transient as error:
             self._note_failure(error.detail)
             return USELESS, took
         return reply.status, took
 
-    def _price(self, took: Spent, request: Request) -> float:
+    def _price(self, usage: Usage, request: Request) -> float:
         """Return what an answer cost; the most that it may have cost where its tokens were not counted."""
-        if not took.input_tokens and not took.output_tokens:
+        if not any(usage):
             return request.cost
-        share = 1.0 if request.batch is None else self.share
-        return self.price.of(took.input_tokens, took.output_tokens) * share
+        return self.price.of(*usage) * (1.0 if request.batch is None else self.share)
 
     def _note_failure(self, reason: str) -> None:
         self.failures[shorten(reason.strip(), _REASON_CHARS)] += 1
@@ -195,6 +193,7 @@ def _subtract(took: Spent, request: Request, *, is_kept: bool) -> Spent:
         chars=took.chars - chars,
         input_tokens=took.input_tokens,
         output_tokens=took.output_tokens,
+        cached_input_tokens=took.cached_input_tokens,
         cost=took.cost - cost,
     )
 

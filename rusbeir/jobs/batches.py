@@ -232,10 +232,11 @@ class BatchRun:
                 self.requests.budget.reserve(chars, cost)
 
 
-def _find_share(batching: Mapping[str, Any], journal: Journal) -> float:
-    """Return what a batch costs of the usual price: as it is given, or as it was when batches were sent."""
-    if (share := batching.get("batch")) and share is not True:
-        journal.set_meta({_SHARE: repr(float(share))})
+def _find_share(batching: Mapping[str, Any], journal: Journal, price: Price) -> float:
+    """Return what a batch costs of the usual price: as it is given or known, or as it was when batches were sent."""
+    share = batching.get("batch")
+    if share and (share is not True or (price.batch is not None and not journal.get_meta(_SHARE))):
+        journal.set_meta({_SHARE: repr(float(price.batch if share is True and price.batch is not None else share))})
     return float(journal.get_meta(_SHARE) or 1.0)
 
 
@@ -261,7 +262,7 @@ def open_batches(
     answers = batching.get("batch_in", ())
     out = batching.get("batch_out")
     run = BatchRun(
-        requests=Requests(journal=journal, budget=budget, price=price, share=_find_share(batching, journal)),
+        requests=Requests(journal=journal, budget=budget, price=price, share=_find_share(batching, journal, price)),
         out=Path(out) if out else None,
         answers=[Path(answers)] if isinstance(answers, str | Path) else [Path(path) for path in answers],
         is_live=not batching,

@@ -14,7 +14,7 @@ from rusbeir.jobs.journal import SET_META, Change, Journal
 from rusbeir.jobs.throttle import Transient
 from rusbeir.storage import cannot_write, open_database, reporting_sqlite
 
-_COUNTS = ("requests", "chars", "input tokens", "output tokens", "cost")
+_COUNTS = ("requests", "chars", "input tokens", "output tokens", "cached input tokens", "cost")
 """The names in a journal under which it has what was spent, behind the word spent."""
 _UNITS = 10**9
 """Costs are stored as integers, in billionths: sums of many small floats would drift."""
@@ -45,6 +45,8 @@ class Spent:
     """Tokens of the requests, where the service counts them."""
     output_tokens: int = 0
     """Tokens of the answers, where the service counts them."""
+    cached_input_tokens: int = 0
+    """Those of the input tokens that the service had in its cache, where it says so."""
     cost: float = 0.0
     """Money, by the prices that are known."""
 

@@ -24,10 +24,10 @@ from rusbeir.jobs.llm_answer import (
     Price,
     Rejected,
     bound_chat,
-    count_tokens,
     parse_response,
     read_answer,
     read_error,
+    read_usage,
     read_vectors,
 )
 from rusbeir.jobs.throttle import Transient, find_passing_reason, retry_after_seconds
@@ -259,11 +259,10 @@ class Llm:
         """Return what read finds in the body of a response, whose tokens are counted."""
         try:
             response = parse_response(body)
-            charge.input_tokens = count_tokens(response, "prompt_tokens")
-            charge.output_tokens = count_tokens(response, "completion_tokens")
+            charge.input_tokens, charge.output_tokens, charge.cached_input_tokens = usage = read_usage(response)
             # A server that counts no tokens has billed at most what was reserved.
-            if charge.input_tokens or charge.output_tokens:
-                charge.cost = self.price.of(charge.input_tokens, charge.output_tokens)
+            if any(usage):
+                charge.cost = self.price.of(*usage)
             return read(response)
         except Transient as error:
             raise Transient(error.reason, detail=self._redact(f"{error.detail}: {body}")) from None

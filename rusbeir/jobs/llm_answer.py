@@ -11,16 +11,22 @@ from typing import Any, NamedTuple
 import orjson
 
 from rusbeir.errors import BackendError, BadInput, option
-from rusbeir.jobs.throttle import Limits, Transient
+from rusbeir.jobs.throttle import Limits, Transient, read_backends
 
 PRICES = ("input_price", "output_price")
 """The options with the prices of a language model, in USD per million tokens."""
+ALL_PRICES = (*PRICES, "cached_price", "batch_share")
+"""These, the price of input tokens that a provider has in its cache, and what a batch costs of all of them."""
+CACHED_PROMPT_TOKENS = 1024
+"""The shortest beginning of a request that large providers keep in their caches."""
 TOKENS_PER_SECOND = 50
 """The speed at which a server is assumed to answer one request, where nothing is known of it."""
 CHARS_PER_TOKEN = 3
 """An endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
 _MAX_TOKENS = 1 << 40
 """A server that counts more counts wrongly."""
+_DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+"""The end of a model's name that says which version it is."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -47,15 +53,46 @@ class Price(NamedTuple):
 
     input: float = 0.0
     output: float = 0.0
+    cached: float | None = None
+    """That of input tokens that the provider has in its cache; None where they cost the same."""
+    batch: float | None = None
+    """What a batch costs of all of these; None where nothing is known."""
 
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the cost of so many tokens.
+    def of(self, input_tokens: int, output_tokens: int, cached_input_tokens: int = 0) -> float:
+        """Return the cost of so many tokens, of which the cached ones are among the input tokens.
 
         Examples:
             >>> Price(0.5, 2.0).of(1_000_000, 100_000)
             0.7
+            >>> Price(0.5, 2.0, cached=0.1).of(1_000_000, 100_000, 500_000)
+            0.5
         """
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+        cached = self.input if self.cached is None else self.cached
+        n_cached = min(cached_input_tokens, input_tokens)
+        return ((input_tokens - n_cached) * self.input + n_cached * cached + output_tokens * self.output) / 1e6
+
+    def compare(self, requests: int, input_tokens: int, output_tokens: int, prompt_tokens: int) -> Costs:
+        """Return what requests cost that begin with the same prompt, by how they are sent.
+
+        Examples:
+            >>> Price(1.0, 4.0, cached=0.1, batch=0.5).compare(100, 1_000_000, 250_000, prompt_tokens=5_000)
+            Costs(batch_cost=1.0, cached_cost=1.5545)
+            >>> Price(1.0, 4.0).compare(100, 1_000_000, 250_000, prompt_tokens=5_000)
+            Costs(batch_cost=None, cached_cost=None)
+        """
+        cached = (requests - 1) * prompt_tokens if prompt_tokens >= CACHED_PROMPT_TOKENS else 0
+        return Costs(
+            batch_cost=None if self.batch is None else self.of(input_tokens, output_tokens) * self.batch,
+            cached_cost=None if self.cached is None else self.of(input_tokens, output_tokens, cached),
+        )
+
+
+class Costs(NamedTuple):
+    """What an estimate would cost otherwise than one by one; None where the price is not known."""
+
+    batch_cost: float | None
+    cached_cost: float | None
+    """The cost where the provider has in its cache what all requests begin with, if that is long enough."""
 
 
 FREE = Price()
@@ -106,6 +143,31 @@ def count_tokens(response: Mapping[str, Any], kind: str) -> int:
     """Read how many tokens a response counts as prompt_tokens or completion_tokens; 0 where it does not."""
     value = _object(response.get("usage")).get(kind)
     return value if isinstance(value, int) and 0 < value <= _MAX_TOKENS else 0
+
+
+class Usage(NamedTuple):
+    """The tokens of one answer, as `budget.Spent` names them; 0 where the server does not count them."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_input_tokens: int
+    """Those of the input tokens that the server had in its cache."""
+
+
+def read_usage(response: Mapping[str, Any]) -> Usage:
+    """Read the tokens that a response counts.
+
+    Examples:
+        >>> details = {"cached_tokens": 64}
+        >>> read_usage({"usage": {"prompt_tokens": 90, "completion_tokens": 5, "prompt_tokens_details": details}})
+        Usage(input_tokens=90, output_tokens=5, cached_input_tokens=64)
+    """
+    details = _object(response.get("usage")).get("prompt_tokens_details")
+    return Usage(
+        count_tokens(response, "prompt_tokens"),
+        count_tokens(response, "completion_tokens"),
+        count_tokens({"usage": details}, "cached_tokens"),
+    )
 
 
 def read_answer(response: Mapping[str, Any]) -> Answer:
@@ -194,14 +256,39 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
-    """List the names in PRICES that are not known.
+def list_prices(model: str) -> dict[str, float]:
+    """List those of ALL_PRICES that translation/backends.toml has for a model; {} for a model that it does not have.
+
+    Examples:
+        >>> list_prices("gpt-4o-mini-2024-07-18")
+        {'input_price': 0.15, 'output_price': 0.6, 'cached_price': 0.075, 'batch_share': 0.5}
+    """
+    row = read_backends()["models"].get(_DATE.sub("", model), {})
+    return {name: row[name] for name in ALL_PRICES if name in row}
+
+
+def find_price(model: str, options: Mapping[str, Any]) -> Price:
+    """Return the price of a model by the options that are given, then by those that are listed; a missing one is 0."""
+    chosen = {name: value for name in ALL_PRICES if (value := options.get(name)) is not None}
+    known = {**list_prices(model), **chosen}
+    return Price(
+        known.get("input_price", 0.0),
+        known.get("output_price", 0.0),
+        # A cache of a server with prices of its own has its own price, too.
+        chosen.get("cached_price") if "input_price" in chosen else known.get("cached_price"),
+        known.get("batch_share"),
+    )
+
+
+def list_missing_prices(known: Collection[str], model: str = "") -> tuple[str, ...]:
+    """List the names in PRICES that are neither known nor listed for the model.
 
     Examples:
         >>> list_missing_prices({"input_price"})
         ('output_price',)
     """
-    return tuple(name for name in PRICES if name not in known)
+    listed = list_prices(model)
+    return tuple(name for name in PRICES if name not in known and name not in listed)
 
 
 def name_options(names: Sequence[str], *, of_verb: bool = False) -> str:

@@ -12,7 +12,14 @@ from rusbeir.jobs.asking import Asker, Question, bound_request
 from rusbeir.jobs.budget import Budget, Spent
 from rusbeir.jobs.journal import BATCHES, Journal, Task
 from rusbeir.jobs.llm import Llm
-from rusbeir.jobs.llm_answer import PRICES, Price, ask_for_prices, list_missing_prices, refuse_unpriced
+from rusbeir.jobs.llm_answer import (
+    ALL_PRICES,
+    Price,
+    ask_for_prices,
+    find_price,
+    list_missing_prices,
+    refuse_unpriced,
+)
 from rusbeir.jobs.task_queue import TaskQueue
 from rusbeir.jobs.throttle import Limits, Throttle, read_backends
 from rusbeir.jobs.workspace import Tell, run_to_end
@@ -26,6 +33,10 @@ class LlmOptions(TypedDict, total=False):
 
     input_price: float
     output_price: float
+    cached_price: float
+    """That of input tokens that the provider has in its cache; without it, they cost as others."""
+    batch_share: float
+    """What a batch costs of these prices."""
     requests_per_second: float
     concurrency: int
     retries: int
@@ -70,8 +81,11 @@ class LlmRequest(LlmOptions, Spending, BatchOptions, total=False):
     tell: Tell
 
 
-def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
-    """Read the prices and the limits of these options. Raises BadInput for one that is not known or not a number."""
+def read_llm_options(options: Mapping[str, Any], model: str = "") -> tuple[Price, Limits]:
+    """Read the prices, those that are listed for the model included, and the limits of these options.
+
+    Raises BadInput for one that is not known or not a number.
+    """
     for name, value in options.items():
         if name not in LlmOptions.__annotations__:
             known = ", ".join(sorted(LlmOptions.__annotations__))
@@ -80,9 +94,8 @@ def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
             raise BadInput(f"The option {name!r} is {value!r}: it must be a number from 0.")
         if isinstance(value, float) and name in ("concurrency", "retries", "breaker"):
             raise BadInput(f"The option {name!r} is {value!r}: it must be a whole number.")
-    price = Price(options.get("input_price", 0.0), options.get("output_price", 0.0))
-    limits = {name: value for name, value in options.items() if name not in PRICES}
-    return price, replace(Limits(**read_backends()["llm"]["limits"]), **limits)
+    limits = {name: value for name, value in options.items() if name not in ALL_PRICES}
+    return find_price(model, options), replace(Limits(**read_backends()["llm"]["limits"]), **limits)
 
 
 _JOB_FIELDS = (
@@ -125,13 +138,16 @@ class LlmJob:
 
     def refuse_unpriced(self, *, of_verb: bool = False) -> None:
         """Raise BadInput for a budget of money without the model's prices."""
-        refuse_unpriced(self.budget_cost, self.llm, ask_for_prices(list_missing_prices(self.options), of_verb=of_verb))
+        refuse_unpriced(self.budget_cost, self.llm, self._ask_for_prices(of_verb=of_verb))
+
+    def _ask_for_prices(self, *, of_verb: bool) -> str:
+        return ask_for_prices(list_missing_prices(self.options, self.llm), of_verb=of_verb)
 
     def open(self, journal: Journal) -> Asker:
         """Open what asks the model. Raises BadInput without a model, an endpoint or a key."""
         if not self.llm.strip():
             raise BadInput(f"Name the model with {option('llm', 'MODEL')}, as the endpoint names it.")
-        price, limits = read_llm_options(self.options)
+        price, limits = read_llm_options(self.options, self.llm)
         budget = Budget(journal, chars=self.budget_chars, cost=self.budget_cost)
         if self.is_offline:
             client = Llm(model=self.llm, endpoint="", key="", price=price)

@@ -26,6 +26,7 @@ from rusbeir.jobs import (
     ask_all,
     bound_request,
     count_answers,
+    count_shared_chars,
     describe_time,
     digest_prompts,
     estimate_seconds,
@@ -219,12 +220,14 @@ def estimate_judgements(
     bounds = [bound_request(question, question.write(payload), price) for payload in payloads] * votes
     sent = sum(chars for chars, _ in bounds) // CHARS_PER_TOKEN
     received = len(bounds) * _ANSWER_CHARS // CHARS_PER_TOKEN
+    prompt = count_shared_chars(question, sorted(payloads)) // CHARS_PER_TOKEN
     return {
         "port": port.dataset.card.name,
         "requests": len(bounds),
         "input_tokens": sent,
         "output_tokens": received,
         "cost": price.of(sent, received),
+        **price.compare(len(bounds), sent, received, prompt)._asdict(),
         "cost_at_most": sum(cost for _, cost in bounds),
         "seconds": estimate_seconds(len(bounds), received, limits),
         "missing_options": list_missing_prices(options),

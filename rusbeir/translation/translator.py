@@ -198,6 +198,8 @@ class Tokens(NamedTuple):
 
     input: int
     output: int
+    prompt: int = 0
+    """Those with which each request begins."""
 
 
 @runtime_checkable

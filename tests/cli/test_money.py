@@ -281,3 +281,26 @@ def test_a_share_of_the_price_needs_a_batch(rusbeir, source, model):
     assert outcome.code == 2
     assert one_line(outcome.err, [message])
     assert not model.asked
+
+
+def test_prices_of_batches_and_caches_stand_next_to_the_usual_one(rusbeir, source, model):
+    """Of a listed model without any option; by options of the user otherwise."""
+    dry = ["small", "--to", "ru", "--translator", "llm", "--dry-run", "--out", "out", "--llm"]
+    row = json.loads(rusbeir("port", *dry, "gpt-4.1-mini", "--json").out)["estimates"][0]
+    live = (0.4 * row["input_tokens"] + 1.6 * row["output_tokens"]) / 1e6
+    assert row["cost"] == pytest.approx(live)
+    assert row["batch_cost"] == pytest.approx(live / 2)
+    assert row["cached_cost"] == pytest.approx(live), "the prompt is shorter than what providers keep"
+    shown = rusbeir("port", *dry, "gpt-4.1-mini").err
+    line = f"{live:.4f} USD one by one, {live / 2:.4f} in batches, {live:.4f} with the prompt in the provider's cache."
+    assert line in shown
+    given = ["toy", *PRICES, "--batch", "--batch-share", "0.4", "--json"]
+    row = json.loads(rusbeir("port", *dry, *given).out)["estimates"][0]
+    assert row["batch_cost"] == pytest.approx(0.4 * row["cost"])
+    assert row["cached_cost"] is None
+    judged = ["synth", "queries", "small", "--dry-run", "--json", "--llm", "claude-haiku-4-5-20251001"]
+    row = json.loads(rusbeir(*judged).out)["estimates"][0]
+    assert row["cost"] == pytest.approx((row["input_tokens"] + 5 * row["output_tokens"]) / 1e6)
+    assert row["batch_cost"] == pytest.approx(row["cost"] / 2)
+    assert row["missing_options"] == []
+    assert not model.asked

@@ -210,6 +210,18 @@ def test_tokens_and_cost_are_counted_for_every_answer_that_is_billed(endpoint):
     assert spent.cost == pytest.approx((110 * 1.0 + 55 * 4.0) / 1e6)
 
 
+def test_tokens_from_the_cache_of_a_provider_have_their_own_price(endpoint):
+    """The fields are OpenAI's; vLLM has them with --enable-prompt-tokens-details."""
+    body = json.loads(completion(tokens=(100, 50)).body)
+    body["usage"]["prompt_tokens_details"] = {"cached_tokens": 80}
+    endpoint.script += [Reply(body=json.dumps(body))] * 2
+    for price, cost in ((Price(1.0, 4.0, cached=0.1), 20 * 1.0 + 80 * 0.1 + 200), (Price(1.0, 4.0), 300.0)):
+        model = llm(endpoint, price=price)
+        chat(model)
+        assert model.meter.spent.cached_input_tokens == 80
+        assert model.meter.spent.cost == pytest.approx(cost / 1e6)
+
+
 def test_an_option_that_the_model_refuses_is_left_out_from_then_on(endpoint, caplog):
     unsupported = "Unsupported value: 'temperature' does not support 0 with this model."
     endpoint.script += [

@@ -65,6 +65,10 @@ class QualityEstimate:
     """The most labels of candidates, by the thresholds, as if all were as long as the longest query and document."""
     seconds: float
     """For the labels of both."""
+    batch_cost: float | None
+    """The cost of both in batches; None where nothing is known of them."""
+    cached_cost: float | None
+    """The cost of both where the provider has the prompt in its cache; None where its price is not known."""
     missing_options: tuple[str, ...]
     """Options without which the costs are not known."""
     assumption: str
@@ -185,10 +189,14 @@ def estimate_quality(
     longest = bound(query, max(source.corpus, key=lambda doc: _count_bytes(doc.full_text)))
     sent, cost = sum(chars for chars, _ in bounds.values()), sum(cost for _, cost in bounds.values())
     labels = len(bounds) + n
+    stages = _estimate_labels(len(bounds), sent, cost), _estimate_labels(n, n * longest[0], n * longest[1])
+    total = stages[0].cost + stages[1].cost
     return QualityEstimate(
         dataset=source.card.name,
-        source=_estimate_labels(len(bounds), sent, cost),
-        candidate=_estimate_labels(n, n * longest[0], n * longest[1]),
+        source=stages[0],
+        candidate=stages[1],
+        batch_cost=None if price.batch is None else total * price.batch,
+        cached_cost=None if price.cached is None else total,
         seconds=estimate_seconds(labels, labels * _ANSWER_CHARS // CHARS_PER_TOKEN, limits),
         missing_options=list_missing_prices(options),
         assumption=describe_time(limits),

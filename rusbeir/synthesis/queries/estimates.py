@@ -44,6 +44,10 @@ class QueriesEstimate:
     """Estimated, as the tokens received, at CHARS_PER_TOKEN."""
     output_tokens: int
     cost: float
+    batch_cost: float | None
+    """None where nothing is known of batches."""
+    cached_cost: float | None
+    """None where the price of a provider's cache is not known. Each kind of question has a short prompt of its own."""
     cost_at_most: float
     """The cost with one token a byte, and the longest answers that are allowed."""
     seconds: float
@@ -88,6 +92,7 @@ def estimate_queries(
         input_tokens=tokens[0],
         output_tokens=tokens[1],
         cost=price.of(*tokens),
+        **price.compare(requests, *tokens, 0)._asdict(),
         cost_at_most=at_most,
         seconds=estimate_seconds(requests, tokens[1], limits),
         missing_options=list_missing_prices(job.options),

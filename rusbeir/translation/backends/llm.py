@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 from rusbeir.errors import BadInput, missing_extra, option
 from rusbeir.jobs import (
+    ALL_PRICES,
     PRICES,
     THOUGHTS,
     Answer,
@@ -22,6 +23,7 @@ from rusbeir.jobs import (
     Meter,
     Price,
     Rejected,
+    find_price,
     list_missing_prices,
     read_object,
     read_prompts,
@@ -85,6 +87,10 @@ class LlmTranslator:
     """USD per million tokens sent; None where it is not known."""
     output_price: float | None = None
     """USD per million tokens answered; None where it is not known."""
+    cached_price: float | None = None
+    """USD per million tokens sent that the provider has in its cache; None where they cost as others."""
+    batch_share: float | None = None
+    """What a batch costs of these prices; None where it is not known."""
     limits: Limits = field(default_factory=lambda: preset("llm").limits)
     judge: Judge = field(default=judge, repr=False)
     meter: Meter = field(default_factory=Meter, repr=False, compare=False)
@@ -114,13 +120,13 @@ class LlmTranslator:
 
     @property
     def price(self) -> Price:
-        """The prices, a missing one as 0."""
-        return Price(self.input_price or 0.0, self.output_price or 0.0)
+        """The prices that are given, or listed for the model; a missing one as 0."""
+        return find_price(self.llm, {name: getattr(self, name) for name in ALL_PRICES})
 
     @property
     def missing_prices(self) -> tuple[str, ...]:
-        """The names of the options with a price that are not given."""
-        return list_missing_prices([name for name in PRICES if getattr(self, name) is not None])
+        """The names of the options with a price that are neither given nor listed for the model."""
+        return list_missing_prices([name for name in PRICES if getattr(self, name) is not None], self.llm)
 
     def estimate_tokens(self, texts: int, chars: int, source: str, target: str) -> Tokens:
         """The tokens of so many texts, of so many characters together, each with its prompt and answered once."""
@@ -136,11 +142,12 @@ class LlmTranslator:
             requests = math.ceil(texts / self.segments_per_request)
         prompt = sum(len(message["content"]) for message in messages)
         received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * frame
-        return Tokens(round((requests * prompt + read) * _INPUT_TOKENS_PER_CHAR), round(received))
+        sent = round((requests * prompt + read) * _INPUT_TOKENS_PER_CHAR)
+        return Tokens(sent, round(received), round(prompt * _INPUT_TOKENS_PER_CHAR))
 
     def price_tokens(self, tokens: Tokens) -> float:
         """USD for so many tokens, by the prices that are given."""
-        return self.price.of(*tokens)
+        return self.price.of(tokens.input, tokens.output)
 
     def with_meter(self, meter: Meter) -> Self:
         """The translator, which reserves each request at the meter before it sends it."""

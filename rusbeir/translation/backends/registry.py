@@ -51,6 +51,8 @@ class TranslatorOptions(TypedDict, total=False):
     segments_per_request: int | None
     input_price: float | None
     output_price: float | None
+    cached_price: float | None
+    batch_share: float | None
     model: str | Path | None
     device: str | None
     compute_type: str | None

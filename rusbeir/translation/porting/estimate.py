@@ -15,12 +15,12 @@ from typing import NamedTuple, Unpack, cast
 import numpy as np
 
 from rusbeir.datasets import FIELDS, Material, hash_id, load_material, sample_documents
-from rusbeir.jobs import describe_time, estimate_seconds, run_to_end
+from rusbeir.jobs import Costs, describe_time, estimate_seconds, run_to_end
 from rusbeir.languages import parse_language
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
-from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken
+from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken, TakesBatches
 from rusbeir.types import Dataset, Progress, silent
 
 PROGRESS_EVERY = 1000
@@ -53,6 +53,10 @@ class Estimate:
     """The time by the requests a second that are allowed, or timed on the first texts; None where nothing is known."""
     cost: float
     """USD; 0 where the price is not known."""
+    batch_cost: float | None = None
+    """USD in batches; None where nothing is known of them, or where they are not offered."""
+    cached_cost: float | None = None
+    """USD with the prompt in the provider's cache; None where its price is not known."""
     input_tokens: int | None = None
     """Tokens for a language model, prompts included, if no answer is repeated; None for other translators."""
     output_tokens: int | None = None
@@ -100,8 +104,12 @@ def estimate(
     if not isinstance(model, PaidByToken):
         return whole
     tokens = model.estimate_tokens(volume.unique, volume.chars, source, target)
+    costs = Costs(None, None)
+    if isinstance(model, TakesBatches) and not model.missing_prices:
+        costs = model.price.compare(requests, tokens.input, tokens.output, tokens.prompt)
     return replace(
         whole,
+        **costs._asdict(),
         seconds=estimate_seconds(requests, tokens.output, model.limits),
         cost=0.0 if model.missing_prices else model.price_tokens(tokens),
         input_tokens=tokens.input,
