@@ -100,7 +100,7 @@ def info(
 
     Example: rusbeir datasets info xquad/ru
     """
-    from rusbeir.datasets import NotAtHand, card_bytes, find_entry, get_entry, load
+    from rusbeir.datasets import IRDS, NotAtHand, card_bytes, find_entry, get_entry, load
 
     try:
         with output.progress() as progress:
@@ -109,6 +109,8 @@ def info(
                 progress=progress,
             )  # fmt: skip
     except NotAtHand as missing:
+        if dataset.startswith(IRDS):
+            raise
         entry = get_entry(dataset)
         document = {key: value for key in _REGISTERED if (value := getattr(entry, key))}
         document |= {} if entry.judged else {"judged": False}

@@ -210,7 +210,7 @@ def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, prog
     queries: dict[str, str] = {}
     languages: dict[str, str] = {}
     metadata: dict[str, Extra] = {}
-    file = str(reader.corpus_files[0])
+    file = str(next(iter(reader.corpus_files), card.name))
     for split_reader, _, _ in opened:
         if queries and not all_queries and not unjudged and qrels.keys() <= queries.keys():
             break  # All splits have the same file of queries.

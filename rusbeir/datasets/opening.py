@@ -15,7 +15,7 @@ from rusbeir.datasets.fetching.hub import fetch_repositories
 from rusbeir.datasets.formats.beir import CARD, read_card, read_unfinished
 from rusbeir.datasets.formats.files import checksum_of, compute_checksum, verify_file
 from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest, call_format, find_format
-from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
+from rusbeir.datasets.registry import IRDS, RegistryEntry, find_entry, get_entry, read_registry
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import parse_language, read_language_tag
 from rusbeir.storage import cache_folder
@@ -64,6 +64,8 @@ def open_reader(
     """
     name = str(name_or_path)
     language = language and parse_language(language)
+    if name.startswith(IRDS):
+        return _open_irds(name, language, split, judged, download)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
         if columns:
             raise BadInput(f"{entry.name} is registered, and its columns are known: omit {option('columns')}.")
@@ -117,6 +119,20 @@ def _open_entry(
     return Opened(reader, card, counts | ({} if entry.judged else {"judged": False}))
 
 
+def _open_irds(name: str, language: str | None, split: str | None, judged: bool, download: bool) -> Opened:
+    """Open a dataset by its id in ir_datasets, whose reader is imported only now."""
+    from rusbeir.datasets.formats import irds
+
+    parsed = irds.parse_name(name)
+    card = irds.describe(parsed, language or "")
+    for what, known, requested in (("language", card.language, language), ("split", card.split, split)):
+        _refuse_conflict(name, what, known, requested)
+    path, *also = irds.fetch_documents(parsed.dataset_id, allow_download=download) or (Path(),)
+    options = {"id": parsed.dataset_id, "query": "+".join(parsed.fields)}
+    request = ReadRequest(path=path, language=card.language, also=tuple(also), judged=judged, options=options)
+    return Opened(irds.open_irds(request), card, {})
+
+
 def fetch(name: str, progress: Progress = silent) -> Path:
     """Find the file of that dataset, or download it (of several repositories: the first's folder).
 
@@ -135,6 +151,10 @@ def fetch_entry(entry: RegistryEntry, progress: Progress, *, allow_download: boo
     """Fetch the file of an entry, or the folders of its repositories. Raises NotAtHand if that is not allowed."""
     if entry.bundled:
         return (Path(__file__).parent / entry.bundled,)
+    if dataset_id := entry.options.get("id"):
+        function = resolve_name("rusbeir.datasets.formats.irds:fetch_documents")
+        paths: tuple[Path, ...] = function(dataset_id, allow_download=allow_download)
+        return paths or (Path(),)
     folders = [Path(part).expanduser() for part in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep) if part]
     if entry.hub:
         return fetch_repositories(entry, folders, progress, allow_download=allow_download)

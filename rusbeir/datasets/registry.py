@@ -19,6 +19,8 @@ from typing import Any
 from rusbeir.errors import BadInput, unknown
 
 FOLDER = Path(__file__).parent / "registry"
+IRDS = "irds:"
+"""What precedes an id of ir_datasets in the name of a dataset."""
 _LISTS = ("aliases", "hub")
 
 
@@ -130,8 +132,8 @@ def read_registry(path: Path = FOLDER) -> Mapping[str, RegistryEntry]:
                 if missing := {"name", "format", "language", "split"} - keys.keys():
                     raise BadInput(f"{where}: the key {', '.join(sorted(missing))} is missing.")
                 entry = RegistryEntry(**{**keys, **{key: tuple(keys.get(key, ())) for key in _LISTS}})
-                if not (entry.bundled or entry.path or entry.hub):
-                    raise BadInput(f"{where}: an entry needs path, hub or bundled.")
+                if not (entry.bundled or entry.path or entry.hub or "id" in entry.options):
+                    raise BadInput(f"{where}: an entry needs path, hub or bundled, or options.id of ir_datasets.")
                 for name in (entry.name, *entry.aliases):
                     if name in seen:
                         raise BadInput(f"{path}: the name {name!r} is repeated; names and aliases must be unique.")

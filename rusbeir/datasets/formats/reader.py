@@ -140,6 +140,7 @@ FORMATS = {
         claims=f"{_HERE}.hub:is_table", open=f"{_HERE}.hub:open_table", parts=("corpus",), takes_columns=True
     ),
     "pairs": Format(open=f"{_HERE}.question_passage:open_pairs", parts=("pairs",)),
+    "irds": Format(open=f"{_HERE}.irds:open_irds"),
 }
 
 
