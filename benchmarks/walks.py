@@ -54,7 +54,8 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "retrieval/sparse/sentence_transformers.py", "translation/porting/contexts.py", "jobs/batch",
          "translation/backends/llm_groups.py",
          "retrieval/late", "retrieval/dense/static.py", "retrieval/rerank/token_scores.py",
-         "retrieval/encoding/token_vectors.py", "evaluation/language_parts.py")  # fmt: skip
+         "retrieval/encoding/token_vectors.py", "evaluation/language_parts.py",
+         "retrieval/elasticsearch/credentials.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 
 TRACER = """

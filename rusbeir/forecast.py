@@ -16,7 +16,7 @@ from rusbeir.errors import BadInput
 from rusbeir.experiment import SystemLike, resolve_on
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.processes import peak_rss
-from rusbeir.retrieval import LimitsDepth, RerankSystem, RunSettings, System
+from rusbeir.retrieval import SERVERS, LimitsDepth, RerankSystem, RunSettings, System
 from rusbeir.storage import cache_folder, temporary_cache
 from rusbeir.types import Corpus, Dataset, MemoryCorpus, Progress, Queries, Retriever, silent
 
@@ -84,7 +84,7 @@ def forecast(
     where samples would remain.
     """
     loaded, resolved = resolve_on(dataset, systems, k, engine, language, split, progress, judged=False)
-    if remote := next((system for system in resolved if "elasticsearch" in system.engine), None):
+    if remote := next((system for system in resolved if any(name in system.engine for name in SERVERS)), None):
         raise BadInput(f"{remote.name} has its index on a server; only systems on this machine are timed.")
     return [_forecast(loaded, system, k, progress) for system in resolved]
 

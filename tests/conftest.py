@@ -151,7 +151,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             loaded.cache_clear()
 
 
-_LONGEST = ("elasticsearch", "test_paths.py", "test_cluster.py", "nodes", "test_fuzz.py", "languages")
+_LONGEST = ("elasticsearch", "test_paths.py", "test_cluster.py", "nodes", "opensearch", "test_fuzz.py", "languages")
 """Groups that run first, so that none is left to one process at the end."""
 
 
@@ -160,6 +160,8 @@ def _group(item: pytest.Item) -> str:
     fixtures = set(getattr(item, "fixturenames", ()))
     if fixtures & {"elasticsearch", "elasticsearch_9"} or "elasticsearch" in item.name:
         return "elasticsearch"
+    if "opensearch" in fixtures or "opensearch" in item.name:
+        return "opensearch"
     if "node_jars" in fixtures:
         return "nodes"
     if item.path.name.startswith("test_torch_"):
@@ -216,9 +218,9 @@ def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def node_jars(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Called with "8" or "9": the folder of that node's jars, fetched once a run."""
+    """Called with a key of RELEASES: the folder of that node's jars, fetched once a run."""
     lacking = elastic_node.missing()
-    require("an Elasticsearch node", not lacking, f"install {lacking}")
+    require("a node of Elasticsearch or OpenSearch", not lacking, f"install {lacking}")
     folder = _shared_folder(tmp_path_factory) / "node"
     return lambda major: elastic_node.jars(major, folder)
 
@@ -235,4 +237,16 @@ def elasticsearch(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RUSBEIR_ES_URL", node.url)
         yield node
+    node.stop()
+
+
+@pytest.fixture(scope="session")
+def opensearch(
+    node_jars: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[elastic_node.Node]:
+    """A node of OpenSearch 3. No variable names it: those of Elasticsearch have that of theirs."""
+    home = tmp_path_factory.mktemp("opensearch")
+    node = elastic_node.Node(jars=node_jars("opensearch-3"), home=home, program=elastic_node.OPENSEARCH)
+    node.start()
+    yield node
     node.stop()

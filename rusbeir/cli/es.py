@@ -1,4 +1,4 @@
-"""`rusbeir es`: rusbeir's indexes on an Elasticsearch server, and whether the server is fit for use."""
+"""`rusbeir es`: rusbeir's indexes on a server of Elasticsearch or OpenSearch, and whether it is fit for use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import typer
 
 from rusbeir.cli import options, output
 
-app = typer.Typer(no_args_is_help=True, help="List and remove indexes on an Elasticsearch server; diagnose it.")
+app = typer.Typer(
+    no_args_is_help=True, help="List and remove indexes on a server of Elasticsearch or OpenSearch; diagnose it."
+)
 
 
 @app.command("list")

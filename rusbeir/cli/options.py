@@ -91,15 +91,19 @@ Systems: TypeAlias = Annotated[
     typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=complete_systems),
 ]
 Engine: TypeAlias = Annotated[
-    str, typer.Option("--engine", help="auto, tantivy, bm25s or elasticsearch.", autocompletion=complete_engines)
+    str,
+    typer.Option(
+        "--engine", help="auto, tantivy, bm25s, elasticsearch or opensearch.", autocompletion=complete_engines
+    ),
 ]
 EsUrl: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--es-url",
         metavar="URL[,URL...]",
-        help="Nodes of an Elasticsearch cluster; default: RUSBEIR_ES_URL, else http://127.0.0.1:9200. "
-        "Credentials are read from ES_API_KEY (or ES_USER and ES_PASSWORD), a CA from ES_CA_CERTS.",
+        help="Nodes of an Elasticsearch or OpenSearch cluster; default: RUSBEIR_ES_URL, else http://127.0.0.1:9200. "
+        "Credentials are read from ES_API_KEY (or ES_USER and ES_PASSWORD, or ES_AWS_REGION and AWS's variables), "
+        "a CA from ES_CA_CERTS.",
     ),
 ]
 Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=1_000_000, help="Hits kept per query.")]

@@ -105,7 +105,7 @@ def bench(
         dataset: A registered name, a path, or a Dataset.
         system: A system, or a list of systems. One that fails costs its own row only: its error is raised once the
             others are measured.
-        engine: The engine of BM25, such as tantivy, bm25s or elasticsearch.
+        engine: The engine of BM25, such as tantivy, bm25s, elasticsearch or opensearch.
         language: The language of a dataset whose card does not name it.
         split: The queries to use, such as test or dev.
         k: The depth of the run, which is written to out/runs.
@@ -226,7 +226,7 @@ def search(
             `Dataset.of` takes.
         system: A system, such as "bm25".
         queries: A text or several, each its own id, query_id -> text, or a table; None for the dataset's own queries.
-        engine: The engine of BM25, such as tantivy, bm25s or elasticsearch.
+        engine: The engine of BM25, such as tantivy, bm25s, elasticsearch or opensearch.
         language: The language of a dataset whose card does not name it.
         split: The queries to use, such as test or dev.
         k: The most hits per query.

@@ -21,6 +21,7 @@ from .lexical.bm25 import Bm25 as Bm25
 from .lexical.bm25 import Bm25System as Bm25System
 from .lexical.bm25 import profiles as profiles
 from .lexical.engines import ENGINES as ENGINES
+from .lexical.engines import SERVERS as SERVERS
 from .lexical.engines import IndexKey as IndexKey
 from .models.settings import escape as escape
 from .rerank.reranker import Reranker as Reranker

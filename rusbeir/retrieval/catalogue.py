@@ -41,6 +41,7 @@ _ENGINES = {
     "tantivy": "in this process: k1 1.2 and b 0.75, lengths in one byte as Lucene",
     "bm25s": "in this process: any k1 and b, exact lengths or Lucene's",
     "elasticsearch": "a server: any k1 and b, lengths in one byte",
+    "opensearch": "a server: any k1 and b, lengths in one byte",
 }
 """Name of an engine, which is that of its package -> what it does."""
 

@@ -57,7 +57,7 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     Args:
         spec: A system as written, or its parsed form.
         language: The language of the documents, as BCP 47 has it.
-        engine: `auto`, `tantivy`, `bm25s` or `elasticsearch`, the last perhaps with `@` and an address.
+        engine: `auto`, `tantivy`, `bm25s`, `elasticsearch` or `opensearch`; a server perhaps with `@` and an address.
         self_suffixes: The dataset's, by which stages of a composition drop hits that are the query itself.
 
     Raises:

@@ -31,6 +31,18 @@ def test_from_bench_to_drop(rusbeir, elasticsearch, beir, monkeypatch, fresh_cac
     assert {row["name"] for row in json.loads(rusbeir("es", "list", *url, "--json").out)} == before
 
 
+def test_opensearch_from_bench_to_drop(rusbeir, opensearch, fresh_cache):
+    url = ["--es-url", opensearch.url]
+    done = rusbeir("bench", "mini/ru", "--engine", "opensearch", *url, "--json")
+    assert done.code == 0, done.err
+    names = [row["name"] for row in json.loads(rusbeir("es", "list", *url, "--json").out) if row["documents"] == 125]
+    assert names
+    assert json.loads(rusbeir("es", "drop", *names, *url, "--json").out) == {"removed": names}
+    other = rusbeir("bench", "mini/ru", *url)
+    line = f"{opensearch.url} is OpenSearch, not Elasticsearch. Use --engine opensearch."
+    assert (other.code, line in other.err) == (1, True)
+
+
 def test_tune(rusbeir, elasticsearch, beir, monkeypatch, fresh_cache):
     monkeypatch.delenv("RUSBEIR_ES_URL")
     (beir / "card.json").write_text('{"name": "small", "language": "ru", "split": "dev"}', encoding="utf-8")
@@ -47,7 +59,7 @@ def test_doctor(rusbeir, elasticsearch):
     done = rusbeir("es", "doctor", "--es-url", elasticsearch.url, "--json")
     assert done.code == 0
     assert {"reachable", "version", "health"} <= {finding["what"] for finding in json.loads(done.out)}
-    assert "server 8.18.0" in rusbeir("es", "doctor", "--es-url", elasticsearch.url).out
+    assert "Elasticsearch 8.18.0" in rusbeir("es", "doctor", "--es-url", elasticsearch.url).out
 
 
 def test_mappings(rusbeir):
@@ -70,7 +82,11 @@ WRONG = [
     ),
     (["bench", "{beir}", "--es-url", "http://u:secret@h"], 2, ["holds credentials", "ES_API_KEY"]),
     (["bench", "{beir}", "--engine", "tantivy", *NOWHERE], 2, ["tantivy runs on this machine and has no address"]),
-    (["bench", "{beir}", "--engine", "tantivy", "--system", "bm25(profile=server)"], 2, ["Use --engine auto or elas"]),
+    (
+        ["bench", "{beir}", "--engine", "tantivy", "--system", "bm25(profile=server)"],
+        2,
+        ["Use --engine auto, elasticsearch or opensearch"],
+    ),
     (["languages", "mapping", "tlh"], 2, ["No language 'tlh'"]),
 ]
 

@@ -19,3 +19,16 @@ def elasticsearch_9(
     node.start()
     yield node
     node.stop()
+
+
+@pytest.fixture(scope="module")
+def opensearch_2(
+    node_jars: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[elastic_node.Node]:
+    """A node of OpenSearch 2."""
+    home = tmp_path_factory.mktemp("opensearch-2")
+    jars = node_jars("opensearch-2")
+    node = elastic_node.Node(jars=jars, home=home, java=elastic_node.java(17), program=elastic_node.OPENSEARCH)
+    node.start()
+    yield node
+    node.stop()

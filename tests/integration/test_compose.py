@@ -16,7 +16,7 @@ SERVICES = YAML(typ="safe").load(FILE.read_text(encoding="utf-8"))["services"]
 
 
 def settings_of(service: dict) -> dict[str, str]:
-    """The settings of Elasticsearch itself that a node from Maven knows: x-pack is not there."""
+    """The settings of the server itself that a node from Maven knows: x-pack is not there."""
     return {
         name: str(value)
         for name, value in service["environment"].items()
@@ -39,6 +39,7 @@ def test_profiles():
         "node2": ["cluster"],
         "node3": ["cluster"],
         "secured": ["secured"],
+        "opensearch": ["opensearch"],
     }
 
 
@@ -46,7 +47,8 @@ def test_profiles():
 def test_every_service_is_pinned_bounded_watched_and_local(name):
     service = SERVICES[name]
     image, _, tag = service["image"].partition(":")
-    assert (image, tag.count(".")) == ("elasticsearch", 2)
+    product = "opensearchproject/opensearch" if name == "opensearch" else "elasticsearch"
+    assert (image, tag.count(".")) == (product, 2)
     assert service["mem_limit"]
     assert service["healthcheck"]["test"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
@@ -60,14 +62,19 @@ def test_ports_do_not_collide():
     assert len(set(ports)) == len(ports)
 
 
-def test_a_node_starts_with_the_settings(node_jars, tmp_path):
-    settings = settings_of(SERVICES["elasticsearch"])
+@pytest.mark.parametrize(
+    ("name", "release", "java", "program"),
+    [("elasticsearch", "8", 17, "EsNode"), ("opensearch", "opensearch-3", 21, elastic_node.OPENSEARCH)],
+)
+def test_a_node_starts_with_the_settings(node_jars, tmp_path, name, release, java, program):
+    settings = settings_of(SERVICES[name])
     assert {"discovery.type", "cluster.routing.allocation.disk.watermark.low"} <= settings.keys()
     node = elastic_node.Node(
-        jars=node_jars("8"),
+        jars=node_jars(release),
         home=tmp_path / "node",
         settings=[f"{name}={value}" for name, value in settings.items()],
-        java=elastic_node.java(17),
+        java=elastic_node.java(java),
+        program=program,
     )
     try:
         node.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.support.elastic_answers import answering
 from tests.support.tls_proxy import tls_proxy
 
 KEY = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
-CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS")
+CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS", "ES_AWS_REGION")
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +27,13 @@ def no_credentials(monkeypatch):
 
 
 SEVEN = {"version": {"number": "7.17.28", "build_flavor": "default"}, "tagline": "You Know, for Search"}
+OLD = {"version": {"number": "1.3.20", "distribution": "opensearch"}}
 ANSWERS = [
-    # status, document, product, parts of the line
+    # status, document, product that the header names, parts of the line
     (200, SEVEN, "Elasticsearch", ["is Elasticsearch 7.17.28", "8.x and 9.x", "Upgrade"]),
-    (200, {"version": {"number": "2.19.0", "distribution": "opensearch"}}, "", ["is not Elasticsearch"]),
-    (200, {"hello": "world"}, "", ["is not Elasticsearch", "Check the URL"]),
+    (200, OLD, "", ["is OpenSearch 1.3.20", "2.x and 3.x", "Upgrade"]),
+    (200, {"hello": "world"}, "", ["is not Elasticsearch, nor OpenSearch", "Check the URL"]),
+    (200, SEVEN, "", ["is not Elasticsearch, nor OpenSearch"]),
     (401, {"error": {"reason": "missing authentication"}}, "Elasticsearch", ["(401)", "set ES_API_KEY"]),
     (429, {"error": {"reason": "circuit breaker"}}, "Elasticsearch", ["too busy", "circuit breaker"]),
 ]
@@ -44,12 +47,30 @@ def test_what_may_answer(status, document, product, parts):
     assert "\n" not in str(error.value)
 
 
+MISTAKEN = [
+    # engine, what is there, line
+    ("elasticsearch", ({"version": {"number": "3.1.0", "distribution": "opensearch"}}, ""),
+     "is OpenSearch, not Elasticsearch. Use engine=opensearch."),
+    ("opensearch", ({"version": {"number": "8.18.0"}}, "Elasticsearch"),
+     "is Elasticsearch, not OpenSearch. Use engine=elasticsearch."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "there", "line"), MISTAKEN)
+def test_another_product_than_was_asked_for(engine, there, line):
+    with answering(200, *there) as url, pytest.raises(BackendError) as error:
+        _ = connection.connect(url, engine).release
+    assert str(error.value) == f"{url} {line}"
+
+
 @pytest.mark.parametrize(
     ("variables", "quoted"),
     [
         ({"ES_API_KEY": KEY}, KEY),
         ({"ES_USER": "elastic", "ES_PASSWORD": "changeme"}, "ZWxhc3RpYzpjaGFuZ2VtZQ=="),
         ({"ES_USER": "elastic", "ES_PASSWORD": "changeme"}, "changeme"),
+        ({"ES_AWS_REGION": "eu-central-1", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI"}, "wJalrXUtnFEMI"),
+        ({"ES_AWS_REGION": "eu-central-1", "AWS_SESSION_TOKEN": "FwoGZXIvYXdz"}, "FwoGZXIvYXdz"),
     ],
 )
 def test_credentials_that_a_gateway_quotes_are_hidden(variables, quoted, monkeypatch):
@@ -206,7 +227,7 @@ def test_the_root_may_be_closed(elasticsearch, tmp_path, monkeypatch):
 def test_doctor_finds_a_good_server(elasticsearch):
     findings = {finding.what: finding for finding in examine(connection.connect(elasticsearch.url))}
     assert {"reachable", "version", "health", "disk", "analyzers"} <= findings.keys()
-    assert findings["version"].found == "server 8.18.0, client 8.19.3"
+    assert findings["version"].found == f"Elasticsearch 8.18.0; elastic-transport {version('elastic-transport')}"
     assert findings["analyzers"].status == "good"
     assert all(finding.remedy for finding in findings.values() if finding.status != "good")
 

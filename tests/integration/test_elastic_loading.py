@@ -126,7 +126,7 @@ def test_a_killed_load_goes_on_where_it_stood(server, tmp_path):
     """Killed again and again, it is in the end as the embedded engine has it."""
     folder, counter = tmp_path / "index", tmp_path / "counter"
     counter.touch()
-    kill_eight_times(killed_load.__name__, [folder, counter], counter)
+    kill_eight_times(killed_load.__name__, [folder, counter, ENGINE], counter)
     held = indexes.find(server, name_of(folder))
     assert held.published is False
     server.ask("POST", f"/{held.index}/_refresh")

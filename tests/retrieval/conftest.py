@@ -8,11 +8,11 @@ from tests.support import tiny_encoders
 
 
 @pytest.fixture
-def engine(request: pytest.FixtureRequest) -> str:
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of an engine, whose server runs if it has one."""
     name: str = request.param
-    if name == "elasticsearch":
-        request.getfixturevalue("elasticsearch")
+    if name in ("elasticsearch", "opensearch"):
+        monkeypatch.setenv("RUSBEIR_ES_URL", request.getfixturevalue(name).url)
     return name
 
 

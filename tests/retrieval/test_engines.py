@@ -140,7 +140,8 @@ def test_tantivy_refuses_what_it_cannot_do():
     with pytest.raises(BadInput) as error:
         engines.choose("tantivy", Bm25(k1=0.9))
     assert str(error.value) == (
-        "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.75. Use engine=auto, bm25s or elasticsearch."
+        "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.75. "
+        "Use engine=auto, bm25s, elasticsearch or opensearch."
     )
 
 

@@ -51,7 +51,7 @@ def start(nodes: Sequence[Node]) -> str:
         node.wait()
     server = connection.connect(",".join(node.url for node in nodes))
     server.ask("GET", f"/_cluster/health?wait_for_nodes={len(nodes)}&timeout=60s")
-    return f"elasticsearch@{server.address}"
+    return f"{server.product}@{server.address}"
 
 
 def load(nodes: Sequence[Node], engine: str, folder: Path, count: int, victim: int) -> tuple[LexicalRetriever, float]:

@@ -1,4 +1,4 @@
-"""Real Elasticsearch nodes for tests, from Maven Central's jars: tests/support/node/ says what they are."""
+"""Real nodes of Elasticsearch and OpenSearch for tests, from Maven Central: tests/support/node/ says what they are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "node"
-RELEASES = {"8": "8.18.0", "9": "9.1.0"}
+RELEASES = {"8": "8.18.0", "9": "9.1.0", "opensearch-2": "2.19.0", "opensearch-3": "3.1.0"}
 """Releases whose HTTP module is on Maven Central too."""
-JAVA_RELEASES = {"8": "17", "9": "21"}
+JAVA_RELEASES = {"8": "17", "9": "21", "opensearch-2": "17", "opensearch-3": "21"}
 """The oldest Java that each runs on."""
+OPENSEARCH = "OsNode"
+"""The program that is a node of OpenSearch."""
 START_SECONDS = 120
 
 
@@ -41,7 +43,7 @@ def missing() -> str:
         return "Maven"
     if java(17) is None:
         return "a JDK of 17 or newer"
-    return "" if java(21) else "a JDK of 21 or newer, for Elasticsearch 9"
+    return "" if java(21) else "a JDK of 21 or newer, for Elasticsearch 9 and OpenSearch 3"
 
 
 def jars(major: str, folder: Path) -> Path:
@@ -50,16 +52,19 @@ def jars(major: str, folder: Path) -> Path:
     with (SOURCE / "pom.xml").open("rb") as lock:
         # The processes of pytest -n share the folder, and figures that are printed meanwhile Maven's repository.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / "languages").is_dir():
+        if not (target / "compiled").exists():
             _fetch(major, target)
+            (target / "compiled").touch()
     return target
 
 
 def _fetch(major: str, target: Path) -> None:
-    _run(["mvn", "-q", "-B", "package", f"-Des.version={RELEASES[major]}", f"-Dout={target}"])
+    project, kind = ("opensearch/", "os") if major.startswith("opensearch") else ("", "es")
+    version = f"-D{kind}.version={RELEASES[major]}"
+    _run(["mvn", "-q", "-B", "-f", f"{project}pom.xml", "package", version, f"-Dout={target}"])
     compiler = (java(21) or Path()) / "javac"
     options = ["--release", JAVA_RELEASES[major], "-cp", f"{target}/lib/*", "-d", target / "main"]
-    _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, "EsNode.java"])
+    _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, f"{project}{kind.capitalize()}Node.java"])
     (target / "languages").mkdir()
     for path in (target / "main").glob("EsNode?*.class"):
         path.rename(target / "languages" / path.name)
@@ -80,6 +85,7 @@ class Node:
     heap: str = "512m"
     java: Path = field(default_factory=lambda: java(21) or Path())
     port: int = field(default_factory=lambda: free_port())
+    program: str = "EsNode"
 
     @property
     def url(self) -> str:
@@ -91,7 +97,7 @@ class Node:
             self.process = subprocess.Popen(
                 [
                     self.java / "java", f"-Xmx{self.heap}", "-XX:TieredStopAtLevel=1",
-                    "-cp", f"{self.jars}/main:{self.jars}/lib/*", "EsNode",
+                    "-cp", f"{self.jars}/main:{self.jars}/lib/*", self.program,
                     f"path.home={self.home}", f"http.port={self.port}", *self.settings,
                 ],
                 stdout=log, stderr=log,
@@ -134,7 +140,7 @@ class Node:
                 self.kill()
 
 
-def cluster(jars: Path, home: Path, size: int = 3, heap: str = "384m") -> list[Node]:
+def cluster(jars: Path, home: Path, size: int = 3, heap: str = "384m", program: str = "EsNode") -> list[Node]:
     """Nodes of one cluster, not started."""
     ports = [free_port() for _ in range(size)]
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
@@ -144,6 +150,7 @@ def cluster(jars: Path, home: Path, size: int = 3, heap: str = "384m") -> list[N
             jars=jars,
             home=home / name,
             heap=heap,
+            program=program,
             settings=[
                 f"node.name={name}", f"transport.port={port}", f"discovery.seed_hosts={hosts}",
                 f"cluster.initial_master_nodes={','.join(names)}",

@@ -1,6 +1,6 @@
-"""A load into Elasticsearch as a program, to be killed each time further on.
+"""A load into a server as a program, to be killed each time further on.
 
-python -m tests.support.killed_load FOLDER COUNTER
+python -m tests.support.killed_load FOLDER COUNTER ENGINE
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ if __name__ == "__main__":
         def __iter__(self) -> Iterator[Doc]:
             return documents(Path(sys.argv[2]))
 
-    engine, folder = "elasticsearch", Path(sys.argv[1])
+    engine, folder = sys.argv[3], Path(sys.argv[1])
     index.build(folder, recipe(engine, Bm25(), folder), Counted(), Words(), engines.load(engine), Bm25(), silent)

@@ -49,7 +49,8 @@ def tls_proxy(target: str, folder: Path, *, key: str, expired: bool = False, clo
         def pass_back(self, status: int, headers: dict[str, str], body: bytes) -> None:
             kinds = [value for name, value in headers.items() if name.lower() == "content-type"]
             kind = kinds[0] if kinds else "application/json"
-            self.answer(status, {"Content-Type": kind, "X-Elastic-Product": "Elasticsearch"}, body)
+            product = {name: value for name, value in headers.items() if name.lower() == "x-elastic-product"}
+            self.answer(status, {"Content-Type": kind, **product}, body)
 
     class Server(http.server.ThreadingHTTPServer):
         def get_request(self):

@@ -83,7 +83,7 @@ class DenseSystem:
 
     @property
     def engine(self) -> str:
-        return "elasticsearch" if self.server else "faiss"
+        return self.server.engine if self.server else "faiss"
 
     def check_available(self) -> None:
         if self.server is None:

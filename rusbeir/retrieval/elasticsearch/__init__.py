@@ -1,1 +1,1 @@
-"""BM25 on an Elasticsearch server: the same terms, the same scores, an index that other machines can use."""
+"""BM25 on a server of Elasticsearch or OpenSearch: the same terms and scores, an index that other machines can use."""

@@ -1,19 +1,34 @@
-"""A connection to Elasticsearch: its address, credentials and TLS, errors in one line each, and repetition."""
+"""A connection to Elasticsearch or OpenSearch: address, credentials and TLS, errors in one line each, repetition.
+
+Both are asked through elastic-transport, which has neither's product check: what a server is, it says itself.
+"""
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import orjson
+
 from rusbeir.errors import BackendError, BadInput, option, require
+from rusbeir.retrieval.elasticsearch.credentials import (
+    API_KEY,
+    AWS_REGION,
+    CA,
+    PASSWORD,
+    USER,
+    Credentials,
+    explain_rejection,
+    hide,
+    read_credentials,
+)
 from rusbeir.text import shorten
 
 T = TypeVar("T")
@@ -23,13 +38,15 @@ logger = logging.getLogger(__name__)
 URL = "RUSBEIR_ES_URL"
 """The variable read where no address is given: URLs of the nodes, separated by commas."""
 DEFAULT_URL = "http://127.0.0.1:9200"
-API_KEY, USER, PASSWORD, CA = "ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS"
-"""Credentials come from these variables alone."""
-
 REQUEST_SECONDS = 60
 RETRY_SECONDS = 180
 """How long after its first failure a request is repeated while the server is away or too busy."""
-_MAJORS = (8, 9)
+ELASTICSEARCH, OPENSEARCH = "elasticsearch", "opensearch"
+"""The products, by the names of their engines."""
+TITLES: Mapping[str, str] = {ELASTICSEARCH: "Elasticsearch", OPENSEARCH: "OpenSearch"}
+_MAJORS: Mapping[str, tuple[int, ...]] = {ELASTICSEARCH: (8, 9), OPENSEARCH: (2, 3)}
+_PRODUCT_HEADER = "x-elastic-product"
+"""Elasticsearch names itself in every answer, also where the root may not be read."""
 _HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
 """A name or an IPv6 address."""
 _MAX_REASON_CHARS = 300
@@ -49,26 +66,48 @@ class Server:
     """One cluster, by the URLs of some of its nodes."""
 
     urls: tuple[str, ...]
-    client: Any
-    """elasticsearch.Elasticsearch; threads may share it."""
+    transport: Any
+    """elastic_transport.Transport; threads may share it."""
+    engine: str = ""
+    """The product that it has to be; either where empty."""
+    credentials: Credentials
 
     @property
     def address(self) -> str:
         return ",".join(self.urls)
 
     @cached_property
+    def product(self) -> str:
+        """What the server says it is: ELASTICSEARCH or OPENSEARCH.
+
+        Raises BackendError where nothing answers, and where it is neither. One that may not be asked, and does not
+        name Elasticsearch in its answers, is taken for OpenSearch unless Elasticsearch has been asked for.
+        """
+        status, headers, answer = self._exchange("GET", "/")
+        if headers.get(_PRODUCT_HEADER) == TITLES[ELASTICSEARCH]:
+            return ELASTICSEARCH
+        version = answer.get("version") if isinstance(answer, Mapping) else None
+        named = isinstance(version, Mapping) and version.get("distribution") == OPENSEARCH
+        if named or (status in (403, 404) and self.engine != ELASTICSEARCH):
+            return OPENSEARCH
+        if status >= 300 and status not in (403, 404):
+            raise self._refusal(status, answer)
+        raise BackendError(f"{self.address} is not Elasticsearch, nor OpenSearch. Check the URL.")
+
+    @cached_property
     def version(self) -> str:
         """The server's version, such as `8.18.0`; '' where it does not say, or the credentials may not ask.
 
-        Raises BackendError where nothing answers, or where the server is too old or not Elasticsearch.
+        Raises BackendError where nothing answers, or where the server is too old or another product.
         """
 
         def read(answer: Any) -> str:
-            number = str(answer.get("version", {}).get("number", ""))
-            if number and int(number.split(".")[0]) not in _MAJORS:
-                number = shorten(number, 20)
+            number = shorten(str(answer.get("version", {}).get("number", "")), 20)
+            majors = _MAJORS[self.product]
+            if number and int(number.split(".")[0]) not in majors:
+                supported = " and ".join(f"{major}.x" for major in majors)
                 raise BackendError(
-                    f"{self.address} is Elasticsearch {number}; rusbeir works with 8.x and 9.x. Upgrade it."
+                    f"{self.address} is {TITLES[self.product]} {number}; rusbeir works with {supported}. Upgrade it."
                 )
             return number
 
@@ -77,7 +116,13 @@ class Server:
     @property
     def release(self) -> str:
         """`elasticsearch-8.18`, or `elasticsearch` where the server does not say."""
-        return "-".join(("elasticsearch", *filter(None, [".".join(self.version.split(".")[:2])])))
+        version = ".".join(self.version.split(".")[:2])
+        return "-".join(filter(None, [self.engine or self.product, version]))
+
+    @property
+    def similarity(self) -> str:
+        """The server's name of BM25 with the old factor k1 + 1, which `BM25` lost in OpenSearch 3."""
+        return "LegacyBM25" if self.release.startswith("opensearch-3") else "BM25"
 
     def ask(
         self,
@@ -93,40 +138,57 @@ class Server:
 
         Raises Unavailable where the same request may succeed later, else BackendError, also where read fails.
         """
-        from elastic_transport import TransportError
-        from elasticsearch import ApiError
+        status, headers, answer = self._exchange(method, path, body, content)
+        if status in allow:
+            return None
+        if status >= 300:
+            raise self._refusal(status, answer)
+        self._check_product(headers)
+        try:
+            return read(answer)
+        except UNREADABLE as error:
+            raise self._unexpected(f"{method} {path.partition('?')[0]}: {type(error).__name__} {error}") from error
 
+    def _exchange(
+        self, method: str, path: str, body: Any = None, content: str = "json"
+    ) -> tuple[int, Mapping[str, str], Any]:
+        """Send a request: status, headers and parsed body of its answer. Raises BackendError where none came."""
+        from elastic_transport import TransportError
+
+        if body is not None and not isinstance(body, bytes):
+            body = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
         headers = {"accept": "application/json"}
         if body is not None:
             headers["content-type"] = "application/json" if content == "json" else "application/x-ndjson"
+        headers |= self.credentials.make_headers(method, self.urls[0] + path, body or b"")
         try:
-            return read(self.client.perform_request(method, path, headers=headers, body=body).body)
-        except UNREADABLE as error:
-            raise self._unexpected(f"{method} {path.partition('?')[0]}: {type(error).__name__} {error}") from error
-        except ApiError as error:
-            if error.status_code in allow:
-                return None
-            raise self._refusal(error) from error
+            meta, answer = self.transport.perform_request(method, path, headers=headers, body=body)
         except TransportError as error:
             raise self._unreachable(error) from error
+        return meta.status, meta.headers, answer
+
+    def _check_product(self, headers: Mapping[str, str]) -> None:
+        """Raise BackendError where the sender of these headers is not the product that was asked for."""
+        product = ELASTICSEARCH if headers.get(_PRODUCT_HEADER) == TITLES[ELASTICSEARCH] else self.product
+        if self.engine not in ("", product):
+            raise BackendError(
+                f"{self.address} is {TITLES[product]}, not {TITLES[self.engine]}. Use {option('engine', product)}."
+            )
+
+    @property
+    def _title(self) -> str:
+        return TITLES[self.engine or ELASTICSEARCH]
 
     def _unexpected(self, detail: str) -> BackendError:
-        detail = shorten(_hide_credentials(detail), _MAX_REASON_CHARS)
-        return BackendError(f"{self.address} does not answer as Elasticsearch does ({detail}). Check the URL.")
+        detail = shorten(hide(detail), _MAX_REASON_CHARS)
+        return BackendError(f"{self.address} does not answer as {self._title} does ({detail}). Check the URL.")
 
-    def _refusal(self, error: Any) -> BackendError:
-        from elasticsearch import UnsupportedProductError
-
-        if isinstance(error, UnsupportedProductError):
-            return BackendError(f"{self.address} is not Elasticsearch (OpenSearch has another API). Check the URL.")
-        status, reason, kind = error.status_code, reason_of(error.body), kind_of(error.body)
+    def _refusal(self, status: int, answer: Any) -> BackendError:
+        reason, kind = reason_of(answer), kind_of(answer)
         if status == 401:
-            cause = f"{API_KEY} is wrong or expired" if os.environ.get(API_KEY) else f"set {API_KEY} in the environment"
-            if not os.environ.get(API_KEY) and os.environ.get(USER):
-                cause = f"{USER} or {PASSWORD} is wrong"
-            return BackendError(f"{self.address} rejects the credentials (401): {cause}.")
+            return BackendError(f"{self.address} rejects the credentials (401): {explain_rejection()}.")
         if kind == "index_closed_exception":
-            name = shorten(str(error.body["error"].get("index", "")), 100)
+            name = shorten(str(answer["error"].get("index", "")), 100)
             return BackendError(f"{self.address} has closed the index {name}. Open it: POST /{name}/_open.")
         if kind == BLOCKED and status != 503:
             return BackendError(describe_block(self.address, reason))
@@ -139,7 +201,7 @@ class Server:
     def _unreachable(self, error: Any) -> BackendError:
         from elastic_transport import ConnectionTimeout, SerializationError, TlsError
 
-        text = " ".join(_hide_credentials(str(error.message)).split())
+        text = " ".join(hide(str(error.message)).split())
         if isinstance(error, TlsError):
             return BackendError(f"No TLS with {self.address}: {_explain_tls_failure(text)}")
         if isinstance(error, ConnectionTimeout):
@@ -148,20 +210,21 @@ class Server:
             return self._unexpected(text)
         reason = shorten(text, _MAX_REASON_CHARS)
         return Unavailable(
-            f"No Elasticsearch answers at {self.address} ({reason}). Start one (`docker compose up -d`), or name "
+            f"No {self._title} answers at {self.address} ({reason}). Start one (`docker compose up -d`), or name "
             f"yours with {option('es_url', python='the address in engine=')} or {URL}; a server with TLS "
             f"has an https:// address."
         )
 
 
-def connect(address: str = "") -> Server:
+def connect(address: str = "", engine: str = "") -> Server:
     """Name the server at that address, else at RUSBEIR_ES_URL, else on this machine; nothing is sent yet.
 
-    Raises BadInput for an address that is not a URL or holds a password, and MissingExtra without the client.
+    With an engine the server has to be that product. Raises BadInput for an address that is not a URL or holds a
+    password, and MissingExtra without the client.
     """
     text = address or os.environ.get(URL) or DEFAULT_URL
     urls = tuple(_normalise_url(part.strip()) for part in text.split(","))
-    return _server(urls, *(os.environ.get(name, "") for name in (API_KEY, USER, PASSWORD, CA)))
+    return _server(urls, engine, read_credentials(), os.environ.get(CA, ""))
 
 
 def retry(work: Callable[[], T]) -> T:
@@ -195,23 +258,14 @@ def reason_of(body: Any) -> str:
         while isinstance(causes[-1].get("caused_by"), Mapping):
             causes.append(causes[-1]["caused_by"])
         reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
-        error = "; ".join(dict.fromkeys(reasons)) or error.get("type", "no reason given")
-    return shorten(_hide_credentials(str(error)), _MAX_REASON_CHARS)
+        error = "; ".join(dict.fromkeys(reasons)) or error.get("message") or error.get("type", "no reason given")
+    return shorten(hide(str(error)), _MAX_REASON_CHARS)
 
 
 def kind_of(body: Any) -> str:
     """Read the type of the error, such as `mapper_parsing_exception`; '' where the answer has none."""
     error = body.get("error", body) if isinstance(body, Mapping) else None
     return str(error.get("type", "")) if isinstance(error, Mapping) else ""
-
-
-def _hide_credentials(text: str) -> str:
-    """Hide the credentials, which servers and gateways like to quote."""
-    user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
-    basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-    for secret in (os.environ.get(API_KEY, ""), basic, password):
-        text = text.replace(secret, "[hidden]") if len(secret) > 3 else text
-    return text
 
 
 def describe_block(address: str, reason: str) -> str:
@@ -243,27 +297,28 @@ def _normalise_url(url: str) -> str:
 
 
 @cache
-def _server(urls: tuple[str, ...], api_key: str, user: str, password: str, ca: str) -> Server:
-    make_client = require("elasticsearch", "The engine elasticsearch", "elasticsearch").Elasticsearch
-    options: dict[str, Any] = {}
-    if api_key:
-        options["api_key"] = api_key
-    elif user:
-        options["basic_auth"] = (user, password)
+def _server(urls: tuple[str, ...], engine: str, credentials: Credentials, ca: str) -> Server:
+    if credentials.source == AWS_REGION and len(urls) > 1:
+        raise BadInput(f"{AWS_REGION} signs requests for one address, and {len(urls)} are named: a domain has one.")
+    transport = require("elastic_transport", f"The engine {engine or ELASTICSEARCH}", "elasticsearch")
+    options: dict[str, Any] = {"request_timeout": REQUEST_SECONDS, "connections_per_node": 16}
     if ca and any(url.startswith("https:") for url in urls):
         if not Path(ca).is_file():
             raise BadInput(f"{CA} names {ca}, which is not a file.")
         options["ca_certs"] = ca
-    client = make_client(
-        list(urls),
-        request_timeout=REQUEST_SECONDS,
-        max_retries=2 * len(urls),
-        retry_on_timeout=len(urls) > 1,
-        retry_on_status=(502, 503, 504),
-        connections_per_node=16,
-        **options,
+    nodes = [replace(transport.client_utils.url_to_node_config(url), **options) for url in urls]
+    return Server(
+        urls=urls,
+        engine=engine,
+        credentials=credentials,
+        transport=transport.Transport(
+            nodes,
+            max_retries=2 * len(urls),
+            retry_on_timeout=len(urls) > 1,
+            retry_on_status=(502, 503, 504),
+            meta_header=False,
+        ),
     )
-    return Server(urls=urls, client=client)
 
 
 def _explain_tls_failure(text: str) -> str:

@@ -1,8 +1,7 @@
-"""Diagnose the connection to an Elasticsearch server: each check with its result and what to do."""
+"""Diagnose the connection to a server of Elasticsearch or OpenSearch: each check with its result and what to do."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any, Literal, NamedTuple
@@ -15,7 +14,7 @@ Status = Literal["good", "unknown", "warning", "bad"]
 _FORBIDDEN = (401, 403, 404, 405)
 _DISK = "cluster.routing.allocation.disk."
 _WATERMARKS = {"low": "85%", "high": "90%", "flood_stage": "95%"}
-"""Elasticsearch's own, for a server that does not say which it has."""
+"""The defaults of both products, for a server that does not say which it has."""
 
 
 class Diagnosis(NamedTuple):
@@ -63,8 +62,8 @@ def examine(server: Server) -> Iterator[Diagnosis]:
 
 
 def _credentials(server: Server) -> Diagnosis:
-    name = connection.API_KEY if os.environ.get(connection.API_KEY) else connection.USER
-    if not os.environ.get(name):
+    name = server.credentials.source
+    if not name:
         return Diagnosis("credentials", "good", "none are set, and none were asked for")
     if any(url.startswith("http:") for url in server.urls):
         remedy = "They travel unencrypted. Use an https:// address, or unset them where security is off."
@@ -73,14 +72,16 @@ def _credentials(server: Server) -> Diagnosis:
 
 
 def _version(server: Server) -> Diagnosis:
-    client = version("elasticsearch")
-
+    client = f"elastic-transport {version('elastic-transport')}"
     if not server.version:
-        return Diagnosis("version", "unknown", f"the server does not say; client {client}", "Nothing, if it is 8 or 9.")
-    return Diagnosis("version", "good", f"server {server.version}, client {client}")
+        remedy = "Nothing, if it is Elasticsearch 8 or 9, or OpenSearch 2 or 3."
+        return Diagnosis("version", "unknown", f"the server does not say; {client}", remedy)
+    return Diagnosis("version", "good", f"{connection.TITLES[server.product]} {server.version}; {client}")
 
 
 def _licence(server: Server) -> Diagnosis:
+    if server.version and server.product == connection.OPENSEARCH:
+        return Diagnosis("licence", "good", "Apache-2.0")
     answer = _ask(server, "/_license")
     if answer is None:
         return Diagnosis("licence", "unknown", "the server does not say", "Nothing: no paid feature is used.")

@@ -1,4 +1,4 @@
-"""BM25 on an Elasticsearch server, behind the same Protocol as the embedded engines, and queries to its indexes."""
+"""BM25 on a server, behind the same Protocol as the embedded engines, and queries to its indexes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class ElasticEngine:
 
     address: str = ""
     """URLs of nodes separated by commas; RUSBEIR_ES_URL where empty."""
-    name: str = "elasticsearch"
+    name: str = connection.ELASTICSEARCH
 
     @property
     def server(self) -> Server:
-        return connection.connect(self.address)
+        return connection.connect(self.address, self.name)
 
     def signature(self, bm25: Bm25) -> str:
         """Name the server's version, where it says: its Lucene computes the scores."""
@@ -55,7 +55,7 @@ class ElasticEngine:
         """Load the documents under the key's name, unless that index is there already; publish it at the end."""
         server = self.server
         name = key.name(f"{indexes.PREFIX}{key.signature.split('|')[0]}")
-        held = indexes.create(server, name, key, mappings.body_of(bm25))
+        held = indexes.create(server, name, key, mappings.body_of(bm25, server.similarity))
         if held.published:
             documents = sum(1 for _ in rows)
         else:
@@ -92,6 +92,11 @@ class ElasticEngine:
         return ElasticSearcher(server=server, index=name, bm25=bm25)
 
 
+def opensearch(address: str = "") -> ElasticEngine:
+    """Make the engine of an OpenSearch server, which takes the same requests."""
+    return ElasticEngine(address=address, name=connection.OPENSEARCH)
+
+
 def _pointer(folder: Path) -> dict[str, Any]:
     pointer: dict[str, Any] = orjson.loads((folder / _POINTER).read_bytes())
     return pointer
@@ -112,7 +117,7 @@ class ElasticSearcher:
     def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
         """Every query is answered by all shards in time, or BackendError is raised."""
         if k > MAX_WINDOW:
-            raise BadInput(f"Elasticsearch returns at most {MAX_WINDOW:,} hits per query, not {k:,}. Lower -k.")
+            raise BadInput(f"A server returns at most {MAX_WINDOW:,} hits per query, not {k:,}. Lower -k.")
         bodies = [{**self._build_query(terms), **SHAPE, "size": k} for terms in queries]
         try:
             return answers(

@@ -35,9 +35,11 @@ def client_body(bm25: Bm25) -> dict[str, Any]:
     }
 
 
-def body_of(bm25: Bm25) -> dict[str, Any]:
-    """Make settings and mapping of an index for that BM25."""
-    return server_body(bm25, bm25.server_language) if bm25.server_language else client_body(bm25)
+def body_of(bm25: Bm25, similarity: str) -> dict[str, Any]:
+    """Make settings and mapping of an index for that BM25, which the server calls `similarity`."""
+    body = server_body(bm25, bm25.server_language) if bm25.server_language else client_body(bm25)
+    body["settings"]["similarity"]["bm25"]["type"] = similarity
+    return body
 
 
 def server_body(bm25: Bm25, language: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Vectors on an Elasticsearch server, searched exactly or by a graph; an index may hold text in addition.
+"""Vectors on a server, searched exactly or by a graph; an index may hold text in addition.
 
 Such an index serves both halves of a hybrid; rusbeir fuses them, as the server's own fusion is a paid feature.
 """
@@ -21,7 +21,7 @@ from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
 from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.encoding.encoder import Vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import AT, Hits, IndexKey, Terms
+from rusbeir.retrieval.lexical.engines import AT, SERVERS, Hits, IndexKey, Terms
 from rusbeir.types import Progress
 
 Kind = Literal["flat", "hnsw", "int8_hnsw"]
@@ -70,14 +70,14 @@ def signature(kind: str, server: Server) -> str:
 
 
 def connect(engine: str, kind: str) -> Server:
-    """Name the server of `--engine elasticsearch`. Raises BadInput for another engine."""
+    """Name the server of the engine. Raises BadInput for an engine that has none."""
     name, _, address = engine.partition(AT)
-    if name != "elasticsearch":
+    if name not in SERVERS:
         raise BadInput(
             f"index={kind} is on a server: add {option('engine', 'elasticsearch')}, and "
             f"{option('es_url', python='the address in engine=')} if it is not here."
         )
-    return connection.connect(address)
+    return connection.connect(address, name)
 
 
 def open_index(
@@ -166,7 +166,7 @@ def build(
     if not 1 <= dim <= _MAX_DIM:
         raise BadInput(f"Elasticsearch holds vectors of 1 to {_MAX_DIM:,} numbers, not {dim:,}.")
     name = key.name(f"{indexes.PREFIX}hybrid-{kind}")
-    body = mappings.body_of(bm25)
+    body = mappings.body_of(bm25, server.similarity)
     body["mappings"]["properties"][FIELD] = {
         "type": "dense_vector", "dims": dim, "index": True, "similarity": "dot_product",
         "index_options": {"type": kind},

@@ -20,8 +20,11 @@ ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",
     "bm25s": "rusbeir.retrieval.lexical.bm25s_engine:Bm25sEngine",
     "elasticsearch": "rusbeir.retrieval.elasticsearch.engine:ElasticEngine",
+    "opensearch": "rusbeir.retrieval.elasticsearch.engine:opensearch",
 }
 """Name -> "module:class", imported on use; `auto` takes the first that can compute the BM25."""
+SERVERS = ("elasticsearch", "opensearch")
+"""Engines that keep their indexes on a server."""
 ENTRY_POINTS = "rusbeir.engines"
 """The group in which an installed package names further engines."""
 
