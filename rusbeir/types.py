@@ -95,7 +95,7 @@ class HashedCorpus(Corpus, Protocol):
 
     @property
     def sha256(self) -> str:
-        """The sha256 (hex) over the canonical_line of each document (document_line), in corpus order."""
+        """The sha256 (hex) over the canonical_line of each document (id, title, text, language), in corpus order."""
         ...
 
 
@@ -142,12 +142,6 @@ class MultilingualQueries(dict[str, str]):
         self.languages: Mapping[str, str] = {key: languages[key] for key in self if key in languages}
 
 
-def join_languages(texts: Mapping[str, str], languages: Mapping[str, str]) -> dict[str, str]:
-    """Make queries of texts and of the languages that some of them name, plain ones where none does."""
-    named = {query_id: tag for query_id, tag in languages.items() if tag}
-    return MultilingualQueries(texts, named) if named else dict(texts)
-
-
 def query_language(queries: Queries, query_id: str, default: str) -> str:
     """Return the language of a query, the default where it names none.
 
@@ -160,7 +154,7 @@ def query_language(queries: Queries, query_id: str, default: str) -> str:
 def select_queries(queries: Queries, query_ids: Iterable[str]) -> dict[str, str]:
     """Select queries by their ids, with the languages that they name."""
     texts = {query_id: queries[query_id] for query_id in query_ids}
-    return join_languages(texts, queries.languages if isinstance(queries, MultilingualQueries) else {})
+    return MultilingualQueries(texts, queries.languages) if isinstance(queries, MultilingualQueries) else texts
 
 
 def needs_judgements(dataset: str) -> BadInput:
@@ -177,14 +171,9 @@ def _call(room: str, function: str, *arguments: Any) -> Any:
     return resolve_name(f"{room}:{function}")(*arguments)
 
 
-def canonical_line(*fields: str | int) -> bytes:
-    """Return one record as the line of JSON that a fingerprint hashes."""
-    return orjson.dumps(fields) + b"\n"
-
-
-def document_line(doc: Doc) -> bytes:
-    """Return a document as the line that a fingerprint hashes: id, title, text, and its language if it names one."""
-    return canonical_line(doc.doc_id, doc.title, doc.text, *((doc.language,) if doc.language else ()))
+def canonical_line(*fields: str | int, language: str = "") -> bytes:
+    """Return one record as the line of JSON that a fingerprint hashes, with its language if it names one."""
+    return orjson.dumps((*fields, language) if language else fields) + b"\n"
 
 
 class MemoryCorpus(BrowsableCorpus):
@@ -202,7 +191,7 @@ class MemoryCorpus(BrowsableCorpus):
             if doc.doc_id in self._docs:
                 raise BadInput(f"Document {number} of the corpus repeats the id {doc.doc_id!r}; ids must be unique.")
             self._docs[doc.doc_id] = doc
-            digest.update(document_line(doc))
+            digest.update(canonical_line(doc.doc_id, doc.title, doc.text, language=doc.language))
         if not self._docs:
             raise BadInput("The corpus is empty; a dataset needs at least one document.")
         self.sha256 = digest.hexdigest()
@@ -402,7 +391,7 @@ class Dataset:
     def _corpus_sha256(self) -> str:
         digest = hashlib.sha256()
         for doc in self.corpus:
-            digest.update(document_line(doc))
+            digest.update(canonical_line(doc.doc_id, doc.title, doc.text, language=doc.language))
         return digest.hexdigest()
 
 
@@ -414,9 +403,9 @@ def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
     or a query that names one follows its text.
     """
     digest = hashlib.sha256(canonical_line(corpus_sha256))
+    languages = queries.languages if isinstance(queries, MultilingualQueries) else {}
     for query_id in sorted(queries):
-        language = query_language(queries, query_id, "")
-        digest.update(canonical_line(query_id, queries[query_id], *((language,) if language else ())))
+        digest.update(canonical_line(query_id, queries[query_id], language=languages.get(query_id, "")))
     for query_id in sorted(qrels):
         for doc_id in sorted(qrels[query_id]):
             digest.update(canonical_line(query_id, doc_id, qrels[query_id][doc_id]))

@@ -1,9 +1,11 @@
-"""`rusbeir datasets`: list, show, fetch and validate datasets."""
+"""`rusbeir datasets`: list, show, fetch, validate and pool datasets."""
 
 from __future__ import annotations
 
 from collections import Counter
 from fnmatch import fnmatchcase
+from itertools import zip_longest
+from pathlib import Path
 from typing import Annotated
 
 import orjson
@@ -181,3 +183,69 @@ def validate(
         output.note(f"{dataset}: {errors} errors, {warnings} warnings")
     if errors:
         raise typer.Exit(1)
+
+
+@app.command()
+def pool(
+    datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Names or paths, one for each language.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pool, which is new.")],
+    relevant: Annotated[
+        str,
+        typer.Option(
+            "--relevant", help="Judged documents that count: in any language, in the query's own, or in an other."
+        ),
+    ] = "any",
+    lang: Annotated[
+        str,
+        typer.Option("--lang", metavar="TAG,...", help="Languages of paths without a card, in the order of the paths."),
+    ] = "",
+    queries: Annotated[
+        Path | None, typer.Option("--queries", help="One table of queries for all the datasets, with a column lang.")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option("--qrels", help="The judgements of --queries.")] = None,
+    split: options.Split = None,
+    name: Annotated[str, typer.Option("--name", help="What result rows call the pool.")] = "",
+    columns: options.Columns = None,
+    as_json: options.Json = False,
+) -> None:
+    """Join datasets of several languages into one, for one index over all of them.
+
+    Queries of the same id are translations of one another. The id of a document and of a query gets @ and its language.
+
+    Example: rusbeir datasets pool xquad/ru xquad/en --out xquad-pool
+    """
+    from rusbeir.datasets import load, make_queries, read_columns, read_judgement_file
+    from rusbeir.datasets import pool as write_pool
+    from rusbeir.errors import BadInput
+
+    tags = [options.read_language_tag(tag.strip()) for tag in lang.split(",")] if lang else []
+    if len(tags) > len(datasets):
+        raise BadInput(f"--lang names {len(tags)} languages for {len(datasets)} datasets: name one for each.")
+    if qrels is not None and queries is None:
+        raise BadInput("--qrels are the judgements of --queries: name the queries as well.")
+    named = read_columns(columns)
+    with output.progress() as progress:
+        loaded = [
+            load(dataset, language=tag, split=split, judged=False, columns=columns, progress=progress)
+            for dataset, tag in zip_longest(datasets, tags)
+        ]
+        report = write_pool(
+            loaded,
+            out,
+            relevant=relevant,
+            queries=None if queries is None else make_queries(queries, named),
+            qrels=None if qrels is None else read_judgement_file(qrels, named),
+            name=name,
+        )
+    if as_json:
+        output.print_json(report)
+        return
+    rows = [
+        [language, f"{n:,}", f"{report['queries'].get(language, 0):,}"] for language, n in report["documents"].items()
+    ]
+    output.print_table(["language", "documents", "queries"], rows, right=["documents", "queries"])
+    output.note(
+        f"{report['dataset']}: {report['n_docs']:,} documents, {report['n_queries']:,} queries, "
+        f"{report['n_qrels']:,} judgements."
+    )
+    output.note(f"Measure it: {options.write_bench(out, None)}")

@@ -89,6 +89,8 @@ from .parallel import find_parallel as find_parallel
 from .parallel import label_dataset as label_dataset
 from .parallel import name_family as name_family
 from .parallel import take_queries as take_queries
+from .pooling import join_datasets as join_datasets
+from .pooling import pool as pool
 from .registry import IRDS as IRDS
 from .registry import RegistryEntry as RegistryEntry
 from .registry import expand_group as expand_group

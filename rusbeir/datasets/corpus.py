@@ -31,7 +31,7 @@ from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.notebook import BrowsableCorpus, place_in
 from rusbeir.storage import atomic_folder, cache_folder
 from rusbeir.text import digest
-from rusbeir.types import Doc, Progress, document_line, silent
+from rusbeir.types import Doc, Progress, canonical_line, silent
 
 _KEYS = frozenset({"_id", "title", "text", LANGUAGE_KEY})
 _META = "meta.json"
@@ -116,7 +116,8 @@ class JsonlCorpus(BrowsableCorpus):
         try:
             record = parse_record(line)
             title = "" if self.ignore_titles else record.get("title") or ""
-            language = read_language(record.get(LANGUAGE_KEY)) or ""
+            tag = record.get(LANGUAGE_KEY)
+            language = (read_language(tag) or "") if tag else ""
             return Doc(str(record["_id"]), record["text"], title, language), record
         except (orjson.JSONDecodeError, AttributeError, KeyError) as error:
             raise BadInput(f"{self.path} was changed while it was being read. Start again.") from error
@@ -154,7 +155,7 @@ def open_corpus(
     try:
         meta = orjson.loads((folder / _META).read_bytes())
         arrays = [checksum_of(folder / f"{name}.npy") for name in _ARRAYS]
-        if _check(meta, arrays) != meta["check"]:
+        if meta.pop("check") != digest(orjson.dumps(meta).decode(), *arrays):
             raise ValueError("it has changed since it was written")
     except (KeyError, OSError, RusbeirError, TypeError, ValueError) as error:
         raise BackendError(
@@ -162,12 +163,6 @@ def open_corpus(
             "is then made again."
         ) from error
     return JsonlCorpus(path, folder, ignore_titles=ignore_titles)
-
-
-def _check(meta: Mapping[str, Any], arrays: Iterable[str]) -> str:
-    """Compute what shows damage of an index, whose arrays have these checksums."""
-    languages = (f"{language} {n}" for language, n in meta["languages"].items())
-    return digest(meta["sha256"], meta["spaced_id"], *languages, *arrays)
 
 
 def _index_folder(path: Path, ignore_titles: bool) -> Path:
@@ -223,7 +218,8 @@ def build_index(
         if not spaced_id and doc.doc_id.split() != [doc.doc_id]:
             spaced_id = doc.doc_id
         languages[doc.language] += 1
-        content.update(document_line(doc._replace(title="") if ignore_titles else doc))
+        title = "" if ignore_titles else doc.title
+        content.update(canonical_line(doc.doc_id, title, doc.text, language=doc.language))
         if total and len(offsets) % _REPORT_EVERY == 0:
             # How many there will be is estimated from the bytes read.
             progress(f"indexing {path.name}", len(offsets), round(len(offsets) * total / end))
@@ -240,7 +236,8 @@ def build_index(
             np.save(new / f"{name}.npy", values)
         arrays = [compute_checksum(new / f"{name}.npy", "sha256") for name in _ARRAYS]
         meta = {"sha256": content.hexdigest(), "spaced_id": spaced_id, "languages": dict(languages)}
-        (new / _META).write_bytes(orjson.dumps({**meta, "check": _check(meta, arrays)}))
+        check = digest(orjson.dumps(meta).decode(), *arrays)
+        (new / _META).write_bytes(orjson.dumps({**meta, "check": check}))
     progress(f"indexing {path.name}", len(hashes), len(hashes))
 
 

@@ -18,7 +18,7 @@ from rusbeir.datasets.formats.records import Extra, Query, record_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.types import Card, Dataset, Doc, Qrels, document_line, fingerprint, join_languages, query_language
+from rusbeir.types import Card, Dataset, Doc, MultilingualQueries, Qrels, canonical_line, fingerprint, query_language
 
 _NOTHING: Extra = MappingProxyType({})
 
@@ -63,14 +63,15 @@ class FolderWriter:
 
     def add_document(self, doc: Doc, extra: Extra = _NOTHING) -> None:
         """Write a document, with further keys of its record."""
-        self._digest.update(document_line(doc))
+        self._digest.update(canonical_line(doc.doc_id, doc.title, doc.text, language=doc.language))
         self._n_docs += 1
         self.open("corpus.jsonl").write(record_line(doc, extra))
 
     def add_query(self, query_id: str, text: str, extra: Extra = _NOTHING, language: str = "") -> None:
         """Write a query, with further keys of its record, and its language where it is another than the card's."""
         self._queries[query_id] = text
-        self._languages[query_id] = language
+        if language:
+            self._languages[query_id] = language
         self.open("queries.jsonl").write(record_line(Query(query_id, text, language), extra))
 
     def add_judgements(self, split: str, qrels: Qrels) -> None:
@@ -84,7 +85,7 @@ class FolderWriter:
         """Describe what was written for the card of this split; all queries where nothing is judged."""
         qrels = self._qrels.get(split, {})
         texts = {query_id: self._queries[query_id] for query_id in qrels} if self._qrels else self._queries
-        queries = join_languages(texts, {query_id: self._languages[query_id] for query_id in texts})
+        queries = MultilingualQueries(texts, self._languages) if self._languages else texts
         sha256 = fingerprint(self._digest.hexdigest(), queries, qrels)
         return Content(sha256, self._n_docs, len(queries), sum(map(len, qrels.values())))
 

@@ -50,8 +50,13 @@ def find_obstacle(name: str, licence: str, provenance: Mapping[str, Any], *, cop
     of. One that is not known does not count, as somebody has stated that of the dataset. copied: whether it is known to
     be an unchanged copy.
     """
-    source = provenance.get("source")
-    while isinstance(source, Mapping):
+    sources = [provenance.get("source"), *provenance.get("sources", ())]
+    for source in sources:
+        if not isinstance(source, Mapping):
+            continue
+        if isinstance(its_own := source.get("provenance"), Mapping):
+            # The loop also reads what is added here: of what this one was made.
+            sources += [its_own.get("source"), *its_own.get("sources", ())]
         its_name, its_licence = str(source.get("name", "")), str(source.get("licence", ""))
         if its_licence not in UNKNOWN:
             if reason := find_obstacle(its_name, its_licence, {}):
@@ -59,8 +64,6 @@ def find_obstacle(name: str, licence: str, provenance: Mapping[str, Any], *, cop
             known = find_hub_licence(its_licence)
             if known and _KEPT.search(known) and find_hub_licence(licence) != known:
                 return f"{name} was made of {its_name}, whose licence {its_licence} also binds it, but has {licence!r}"
-        its_own = source.get("provenance")
-        source = its_own.get("source") if isinstance(its_own, Mapping) else None
     known = find_hub_licence(licence)
     if known in _OPEN or (known and copied):
         return None

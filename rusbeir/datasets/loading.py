@@ -19,7 +19,7 @@ from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest, has_control, shorten
-from rusbeir.types import Card, Dataset, Doc, Progress, Qrels, join_languages, select_queries, silent
+from rusbeir.types import Card, Dataset, Doc, MultilingualQueries, Progress, Qrels, silent
 
 _REPORT_EVERY = 10_000
 _COPY_VERSION = "3"
@@ -139,8 +139,12 @@ class LoadedSplits(NamedTuple):
 
 def take_split(dataset: Dataset, split: str, qrels: Qrels) -> Dataset:
     """Take the queries of a dataset that these judgements of one split judge."""
-    queries, card = select_queries(dataset.queries, qrels), dataclasses.replace(dataset.card, split=split)
-    return dataclasses.replace(dataset, queries=queries, qrels=qrels, card=card)
+    queries = {query_id: dataset.queries[query_id] for query_id in qrels}
+    if isinstance(dataset.queries, MultilingualQueries):
+        queries = MultilingualQueries(queries, dataset.queries.languages)
+    return dataclasses.replace(
+        dataset, queries=queries, qrels=qrels, card=dataclasses.replace(dataset.card, split=split)
+    )
 
 
 def load_splits(
@@ -223,14 +227,17 @@ def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, prog
                 refuse("repeat", location, f"the query id {query.query_id!r} is repeated; ids must be unique")
             seen.add(query.query_id)
             queries.setdefault(query.query_id, query.text)
-            languages.setdefault(query.query_id, query.language)
+            if query.language:
+                languages.setdefault(query.query_id, query.language)
             if extra:
                 metadata.setdefault(query.query_id, extra)
     if queries.keys().isdisjoint(qrels) and not unjudged:
         raise BadInput(f"{file}: none of its queries is judged in the split {', '.join(splits)!r}.")
     if missing := [query_id for query_id in qrels if query_id not in queries]:
         raise BadInput(f"{file}: {len(missing)} judged queries of the split have no text, such as {missing[0]!r}.")
-    dataset = Dataset(corpus=corpus, queries=join_languages(queries, languages), qrels=qrels, card=card)
+    if languages:
+        queries = MultilingualQueries(queries, languages)
+    dataset = Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card)
     return LoadedSplits(dataset, splits, metadata, reader.id_suffixes)
 
 

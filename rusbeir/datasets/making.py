@@ -33,9 +33,9 @@ from rusbeir.types import (
     Doc,
     HashedCorpus,
     MemoryCorpus,
+    MultilingualQueries,
     Qrels,
     Queries,
-    join_languages,
     require_id,
     require_string,
     select_queries,
@@ -110,7 +110,8 @@ def make_queries(queries: Any, columns: Columns) -> Queries:
         if query_id in made:
             raise BadInput(f"The query id {query_id!r} is repeated; ids must be unique.")
         made[query_id] = text
-    return join_languages(made, {query.query_id: query.language for query in records})
+    languages = {query.query_id: query.language for query in records if query.language}
+    return MultilingualQueries(made, languages) if languages else made
 
 
 def _read_queries(source: Any, columns: Columns) -> Iterator[Query]:

@@ -20,10 +20,10 @@ from rusbeir.types import (
     MAX_QUERY_CHARS,
     SELF_RETRIEVAL_REMEDY,
     Card,
+    MultilingualQueries,
     Progress,
-    document_line,
+    canonical_line,
     fingerprint,
-    join_languages,
     silent,
 )
 
@@ -145,7 +145,8 @@ class _Validation:
         digest = hashlib.sha256()
         for n, (location, doc, _) in enumerate(self._reader.documents(self._notes.error), 1):
             hashes.append(hash_id(doc.doc_id))
-            digest.update(document_line(doc._replace(title="") if self._card.ignore_titles else doc))
+            title = "" if self._card.ignore_titles else doc.title
+            digest.update(canonical_line(doc.doc_id, title, doc.text, language=doc.language))
             self._note_space("document", doc.doc_id, location)
             if not doc.text.strip():
                 self._notes.warning("blank text", location, f"document {doc.doc_id!r} has no text")
@@ -193,7 +194,8 @@ class _Validation:
                 )
                 self._notes.error("long query", location, message)
             self._queries[query_id] = text
-            self._languages[query_id] = language
+            if language:
+                self._languages[query_id] = language
 
     def _note_self_queries(self) -> None:
         """Note the queries that are documents; where ids of both are equal, the documents are read a second time."""
@@ -257,7 +259,7 @@ class _Validation:
             if key in expected and expected[key] != n:
                 self._notes.error("count", location, f"{key} is {n:,}, expected {expected[key]:,}")
         if "fingerprint" in expected and not self._notes.has_error:
-            queries = join_languages(judged, {query_id: self._languages[query_id] for query_id in judged})
+            queries = MultilingualQueries(judged, self._languages)
             content = fingerprint(self._corpus_sha256, queries, self._qrels)
             if content != expected["fingerprint"]:
                 message = f"the fingerprint is {content}, but the card says {expected['fingerprint']}"

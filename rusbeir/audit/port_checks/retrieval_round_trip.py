@@ -30,7 +30,7 @@ from rusbeir.errors import UnknownName
 from rusbeir.evaluation import evaluate
 from rusbeir.retrieval import RunSettings, resolve, search_without_self
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.types import Dataset, Doc, Progress, document_line, fingerprint
+from rusbeir.types import Dataset, Doc, Progress, canonical_line, fingerprint
 
 FOLDER = "round-trip"
 BACK = "back"
@@ -76,9 +76,8 @@ class RoundTrip:
             original = self.port.source.corpus[result.record_id]
             texts = {"title": original.title, "text": original.text, **texts}
         self.doc_ids.add(result.record_id)
-        doc = Doc(result.record_id, texts["text"], texts["title"])
-        self.digest.update(document_line(doc))
-        self.corpus_file.write(record_line(doc))
+        self.digest.update(canonical_line(result.record_id, texts["title"], texts["text"]))
+        self.corpus_file.write(record_line(Doc(result.record_id, texts["text"], texts["title"])))
 
     def measure(self, progress: Progress) -> dict[str, Any]:
         """Measure nDCG@10 on the three datasets, by quarters of chrF, and list the queries that lost most.

@@ -65,6 +65,7 @@ _CARD = {
     "self_retrieval?": bool,
     "provenance?": {
         "source?": ({"name?": str, "language?": str, "fingerprint?": str, "licence?": str, "source?": str}, str),
+        "sources?": [{"name": str, "language": str, "fingerprint": str, "licence?": str, "source?": str}],
         "settings?": {str: str},
         "translators?": [{"signature": str, "corpus?": str}],
         "views?": {"source": str, "port": str},

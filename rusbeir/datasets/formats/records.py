@@ -113,8 +113,8 @@ def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Ite
             key = "text" if not isinstance(text, str) else "title"
             complain("field", location, f'document {doc_id!r} has no "{key}" that is a string')
             continue
-        language = read_language(record.pop(LANGUAGE_KEY, None))
-        if language is None:
+        tag = record.pop(LANGUAGE_KEY, None)
+        if (language := read_language(tag) if tag else "") is None:
             complain("field", location, f"document {doc_id!r} has {NO_LANGUAGE}")
             continue
         yield location, Doc(doc_id, text, title or "", language), record
@@ -130,8 +130,8 @@ def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Itera
         if not isinstance(text, str):
             complain("field", location, f'query {query_id!r} has no "text" that is a string')
             continue
-        language = read_language(record.pop(LANGUAGE_KEY, None))
-        if language is None:
+        tag = record.pop(LANGUAGE_KEY, None)
+        if (language := read_language(tag) if tag else "") is None:
             complain("field", location, f"query {query_id!r} has {NO_LANGUAGE}")
             continue
         yield location, Query(query_id, text, language), record
