@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +48,13 @@ def bench(
             help="Measure a registered dataset whose counts differ from the registered ones, as 'NAME (differs)'.",
         ),
     ] = False,
+    check_precision: Annotated[
+        bool,
+        typer.Option(
+            "--check-precision",
+            help="Also measure each system with a precision= in float32, and print what the precision costs.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only estimate time, disk and memory, from the first texts.")
     ] = False,
@@ -79,13 +86,20 @@ def bench(
             split=split, k=k,
         )  # fmt: skip
         return
+    systems = system or ["bm25"]
+    in_full: Mapping[str, str] = {}
+    if check_precision:
+        from rusbeir.cli.precision import describe_losses, pair_precisions
+
+        in_full = pair_precisions(systems)
+        systems = [*systems, *in_full.values()]
     with output.progress() as progress:
         request = Request(
             engine=options.engine_at(engine, es_url), language=lang, split=split, k=k, measures=names, out=out,
             force=force, accept_difference=accept_difference, budget_chars=budget_chars,
             query_languages=query_language or (), on=on, progress=progress,
         )  # fmt: skip
-        rows, failed = bench_all(datasets, system or ["bm25"], request)
+        rows, failed = bench_all(datasets, systems, request)
     if failed and len(rows) + len(failed) == 1 and not as_json:
         raise failed[0].error
     if as_json:
@@ -102,11 +116,14 @@ def bench(
         _print_rows(shown, names)
         for line in find_better_parts(shown, names[0]):
             output.note(line)
+        if in_full and not failed:
+            for line in describe_losses(in_full, out, "nDCG@10" if "nDCG@10" in names else names[0]):
+                output.note(line)
         if signatures:
             for row in shown:
                 output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
         output.note(f"Rows: {out / ROWS}; run of the last: {rows[-1]['run']}")
-        if len(system or ()) > 1:
+        if len(systems) > 1:
             output.note(f"Next, see which differences are real: {write_command('compare', out)}")
     for failure in failed:
         output.note(f"rusbeir: {failure.system} on {failure.dataset} failed: {' '.join(str(failure.error).split())}")

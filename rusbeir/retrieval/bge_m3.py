@@ -26,7 +26,7 @@ from rusbeir.retrieval.models.batches import (
     load_torch,
     tokenize,
 )
-from rusbeir.retrieval.models.settings import Model
+from rusbeir.retrieval.models.settings import INT8, Model
 from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
 from rusbeir.retrieval.rerank.token_scores import mark, score_token_vectors
 
@@ -78,6 +78,8 @@ class BgeM3:
 
     @property
     def _precision(self) -> str:
+        if self.model.precision == INT8:
+            raise BadInput(f"The heads of {self.model.name} are not computed in int8: precision=bfloat16 is.")
         # Vectors were cached before there was a choice.
         return "" if self.model.precision == "float32" else f"|precision:{self.model.precision}"
 

@@ -14,7 +14,7 @@ from rusbeir.retrieval.encoding.encoder import Vectors, collect
 from rusbeir.retrieval.models import files as model_files
 from rusbeir.retrieval.models.batches import Keep, Tokens, load_torch
 from rusbeir.retrieval.models.library_encoder import NEEDED_BY, LibraryEncoder, refuse_remote_code
-from rusbeir.retrieval.models.settings import Model
+from rusbeir.retrieval.models.settings import INT8, Model
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +82,9 @@ class SentenceTransformerEncoder(LibraryEncoder):
         _set_pooling(transformer, self.model)
 
     def _load(self, where: str, revision: str | None) -> Any:
-        options = where, revision, self.model.precision, self.devices.names[0]
-        if SHARED_RUNTIME in self.model.runtimes:
+        options = where, revision, self.model.loaded_precision, self.devices.names[0]
+        # Integers would be those of the other parts, too.
+        if SHARED_RUNTIME in self.model.runtimes and self.model.precision != INT8:
             loaded = load_transformer(*options)
             # It gets this encoder's length and pooling, so another encoder needs a model of its own.
             if not loaded.claimed:

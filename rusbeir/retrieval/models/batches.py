@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.retrieval.models.files import check_present, is_out_of_memory
 from rusbeir.retrieval.models.linear_layers import fast_linear_layers
-from rusbeir.retrieval.models.settings import Model
+from rusbeir.retrieval.models.settings import INT8, Model
 from rusbeir.text import batched, shorten
 
 logger = logging.getLogger(__name__)
@@ -275,6 +275,10 @@ def find_devices(names: str, precision: str) -> tuple[str, ...]:
 
     Raises BadInput for a device that is not on this machine, or does not compute in that precision.
     """
+    if precision == INT8:
+        if names not in ("", "cpu"):
+            raise BadInput(f"precision=int8 is computed on the processor: leave out device={names}.")
+        return ("cpu",)
     torch = load_torch()
     here = ["cpu"]
     if torch.backends.mps.is_available():

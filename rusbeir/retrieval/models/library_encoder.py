@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval.models import files as model_files
 from rusbeir.retrieval.models.batches import UNPADDED, Devices, Tokens, check_runnable, copy_to, find_devices, tokenize
-from rusbeir.retrieval.models.settings import Kind, Model
+from rusbeir.retrieval.models.settings import INT8, Kind, Model
 
 NEEDED_BY = "The runtime sentence-transformers", "sentence-transformers"
 
@@ -29,7 +29,8 @@ class LibraryEncoder:
     def signature(self) -> str:
         version = require_version("sentence-transformers", *NEEDED_BY)
         return (
-            f"{model_files.sign(self.signed)}|runtime:sentence-transformers-{version}|precision:{self.model.precision}"
+            f"{model_files.sign(self.signed)}|runtime:sentence-transformers-{version}"
+            f"|precision:{name_precision(self.model)}"
         )
 
     @property
@@ -103,7 +104,7 @@ class LibraryEncoder:
         # Only now are the files of a model from the hub here.
         model_files.check_family(self.model, self.kind)
         self.configure(transformer)
-        return transformer.eval()
+        return in_its_precision(transformer.eval(), self.model)
 
     def load(self) -> Any:
         """Load the model on the first device."""
@@ -111,7 +112,7 @@ class LibraryEncoder:
         where, revision = model_files.locate(self.model)
         load = getattr(require("sentence_transformers", *NEEDED_BY), self.library_class)
         # Without a precision transformers computes in the one that the weights are stored in.
-        options = {"model_kwargs": {"dtype": self.model.precision}, "device": self.devices.names[0]}
+        options = {"model_kwargs": {"dtype": self.model.loaded_precision}, "device": self.devices.names[0]}
         return load(where, revision=revision, **options)
 
     def configure(self, transformer: Any) -> None:
@@ -127,6 +128,27 @@ class LibraryEncoder:
     def copies(self) -> Mapping[str, Any]:
         """The model on each device."""
         return copy_to(self.transformer, self.devices.names)
+
+
+def name_precision(model: Model) -> str:
+    """Return the precision of a model in signatures; of integers, with what makes them.
+
+    Raises MissingExtra where integers need packages that are not installed.
+    """
+    if model.precision != INT8:
+        return model.precision
+    from rusbeir.retrieval.models import eight_bits
+
+    return f"{INT8}/{eight_bits.name_libraries()}"
+
+
+def in_its_precision(transformer: Any, model: Model) -> Any:
+    """Return a loaded model as its settings say: one in integers gets them here."""
+    if model.precision == INT8:
+        from rusbeir.retrieval.models import eight_bits
+
+        eight_bits.quantise(transformer, model_files.sign(model))
+    return transformer
 
 
 def name_task(queries: bool) -> str:

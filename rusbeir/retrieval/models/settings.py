@@ -34,7 +34,9 @@ SETTINGS = (
 
 PREFIXES = ("query_prefix", "document_prefix")
 POOLINGS = ("mean", "cls", "lasttoken", "max")
-PRECISIONS = ("float32", "bfloat16", "float16")
+INT8 = "int8"
+"""The precision of networks that OpenVINO computes in integers of 8 bits."""
+PRECISIONS = ("float32", "bfloat16", "float16", INT8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,11 @@ class Model:
     """The price of an endpoint's tokens; FREE where it is not known."""
     unverified: tuple[str, ...] = ()
     """Names of settings, set or empty, that neither mteb nor the model's card confirms."""
+
+    @property
+    def loaded_precision(self) -> str:
+        """The precision in which weights are loaded: integers are made of float32."""
+        return PRECISIONS[0] if self.precision == INT8 else self.precision
 
     def join(self, title: str, text: str) -> str:
         """Return a document's text as the encoder gets it, without the prefix."""

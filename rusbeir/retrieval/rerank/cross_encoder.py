@@ -19,6 +19,7 @@ from rusbeir.retrieval.models.batches import (
     find_devices,
     tokenize,
 )
+from rusbeir.retrieval.models.library_encoder import in_its_precision, name_precision
 from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
 
@@ -36,7 +37,7 @@ class CrossEncoderReranker:
     def signature(self) -> str:
         version = require_version("sentence-transformers", *_NEEDED_BY)
         # Scores were cached before there was a choice.
-        precision = "" if self.model.precision == "float32" else f"|precision:{self.model.precision}"
+        precision = "" if self.model.precision == "float32" else f"|precision:{name_precision(self.model)}"
         return f"{model_files.sign(self.model)}|runtime:cross-encoder/sentence-transformers-{version}{precision}"
 
     def check_available(self) -> None:
@@ -83,7 +84,7 @@ class CrossEncoderReranker:
         where, revision = model_files.locate(self.model)
         model_files.check_family(self.model, "rerank")
         # Without a precision transformers computes in the one that the weights are stored in.
-        options = {"model_kwargs": {"dtype": self.model.precision}, "device": self._devices.names[0]}
+        options = {"model_kwargs": {"dtype": self.model.loaded_precision}, "device": self._devices.names[0]}
         with model_files.explain_failure(self.model):
             encoder = library.CrossEncoder(where, revision=revision, max_length=self.model.max_tokens, **options)
         # Only now are the files of a model from the hub here.
@@ -92,7 +93,7 @@ class CrossEncoderReranker:
             raise BadInput(
                 f"{self.model.name} returns {encoder.num_labels} labels for a pair. A reranker returns one score."
             )
-        return encoder.eval()
+        return in_its_precision(encoder.eval(), self.model)
 
     @cached_property
     def _devices(self) -> Devices:
