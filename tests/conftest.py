@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.support import elastic_node
@@ -19,6 +20,9 @@ from tests.support.openai_server import Endpoint
 REPOSITORY = Path(__file__).parent.parent
 # Threads of models wait asleep. By default they spin, and take the processors from the other processes of pytest -n.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# How long an example takes is not asserted: a busy machine takes ten times as long.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def require(what: str, present: bool, remedy: str) -> None:

@@ -92,7 +92,7 @@ def test_stemmer_on_the_surface():
 
 
 @pytest.mark.parametrize(("profile", "code"), PROFILES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @example(texts=["\x1b0A"])
 @example(texts=["0\x1bµ", "0\u3000µ"])
 @example(texts=["\U00010d40"])  # a digit of Unicode 16, which older Pythons lack
@@ -105,7 +105,6 @@ def test_any_text(profile, code, texts):
         assert all(term and len(term.split()) == 1 for term in terms)
 
 
-@settings(deadline=None)
 @given(
     text=st.text(st.characters(min_codepoint=0x400, max_codepoint=0x460) | st.sampled_from(" \u0301\u0308-'.,\u00ad"))
 )
@@ -153,7 +152,6 @@ def test_blocks_of_any_shape(texts, window, monkeypatch):
     assert chain.lines(texts) == [" ".join(re.findall(r"\w+", text)) for text in texts]
 
 
-@settings(deadline=None)
 @given(texts=st.lists(st.text(st.sampled_from("ab \n\x00\x1e\x1f\u00a0\u2029.")), min_size=1, max_size=6))
 def test_both_ways_of_looking_up_agree(texts):
     chain = load_chain(Recipe(language="en"))

@@ -40,7 +40,7 @@ def test_pairs(hypothesis, reference):
     same(hypothesis, reference)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_texts(hypothesis, reference):
     same(hypothesis, reference)

@@ -26,7 +26,7 @@ TOKENS = st.sampled_from(
     ]
 )
 ANY_BYTES = st.one_of(st.binary(max_size=60), st.lists(TOKENS, max_size=12).map(b"".join))
-FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def refusal(action: Callable[[], object]) -> str:

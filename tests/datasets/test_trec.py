@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rusbeir.datasets import read_qrels, read_run, write_qrels, write_run
@@ -175,7 +175,6 @@ IDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="{
 RUNS = st.dictionaries(IDS, st.dictionaries(IDS, st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 
 
-@settings(deadline=None)
 @given(RUNS)
 @pytest.mark.parametrize("name", ["a.run", "a.run.gz", "a.json", "a.json.gz"])
 def test_scores_come_back_to_the_last_bit(name: str, tmp_path_factory: pytest.TempPathFactory, run):

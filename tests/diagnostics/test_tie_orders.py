@@ -6,7 +6,7 @@ from itertools import chain, permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rusbeir import evaluate
@@ -39,7 +39,6 @@ def all_orders(pairs: list[tuple[int, int]]) -> list[list[int]]:
     return [list(chain(*order)) for order in product(*(permutations(group) for group in groups))]
 
 
-@settings(deadline=None)
 @given(JUDGED, st.lists(st.integers(0, 2), max_size=2))
 def test_against_every_order(pairs, not_found):
     """Mean, least and greatest of the nDCG of all orders."""
@@ -71,7 +70,6 @@ def test_against_random_orders(seed: int):
         assert values.max() <= found[HIGHEST, place] + 1e-12
 
 
-@settings(deadline=None)
 @given(JUDGED)
 def test_trec_evals_order_and_its_reverse(pairs):
     """As evaluate, which asks trec_eval's code; the reverse as with ids whose order is the reverse."""

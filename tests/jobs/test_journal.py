@@ -211,7 +211,7 @@ TEXT = st.text(st.characters(), max_size=30)
 """Any code points, lone surrogates and NUL included."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(payload=TEXT, result=TEXT, error=TEXT, flags=TEXT, worker=TEXT, kind=TEXT, meta=TEXT)
 def test_any_text_comes_back_as_it_was(tmp_path_factory, payload, result, error, flags, worker, kind, meta):
     path = tmp_path_factory.mktemp("any") / "j.sqlite"

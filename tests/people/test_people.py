@@ -16,7 +16,7 @@ import krippendorff
 import numpy as np
 import openpyxl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
@@ -41,7 +41,6 @@ def compare(first: list[int], second: list[int]) -> RaterAgreement | None:
     return compare_raters(first, second, SCALE, [str(text) for text in range(len(first))])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=40))
 def test_kappa(pairs):
     first, second = map(list, zip(*pairs, strict=True))
@@ -560,7 +559,6 @@ def test_verdicts(answer, valid):
     assert (verdict is not None and read_verdict(verdict) is not None) is valid
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*DIMENSIONS, "comments"]), st.integers() | st.text() | st.none()))
 def test_any_verdict(answer):
     read_verdict(answer)

@@ -32,7 +32,7 @@ def test_rounded_lengths_are_small_floats():
 FIELDS = [{"fields": "flat"}, {"fields": "sum"}, {"fields": "best_fields", "tie_breaker": 0.5}]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1 << 30),
     size=st.integers(1, 200),
@@ -65,7 +65,7 @@ def test_bm25s_scores_are_lucenes(seed, size, no_title, no_text, longest, fields
                 assert run[query_id] == pytest.approx(scaled, rel=1e-6, abs=off)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     documents=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=80), min_size=1, max_size=60),
     k1=st.floats(0, 5),

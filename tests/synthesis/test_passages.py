@@ -65,7 +65,7 @@ def test_thirds_are_the_text(text):
 words = st.lists(st.sampled_from(["water", "boils", "at", "sea", "a", "kettle"]), min_size=1, max_size=90)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(words, min_size=1, max_size=12))
 def test_chunks_hold_every_sentence(sentences):
     lines = [f"{' '.join(['Sentence', str(n), *one])}." for n, one in enumerate(sentences)]

@@ -186,7 +186,7 @@ def _texts(path: Path) -> list[str]:
     return [text for p in paragraphs for text in (p["context"], *(qa["question"] for qa in p["qas"]))]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts(), texts())
 def test_checks_take_any_text(source: str, answer: str):
     for target in ("ru", "zh", "xx"):

@@ -19,7 +19,7 @@ ENDINGS = [".jsonl", ".tsv", ".tmx", ".jsonl.gz", ".tsv.gz", ".tmx.gz"]
 TEXT = st.lists(st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=10)), max_size=5).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6), st.sampled_from(ENDINGS))
 def test_any_text_comes_back(pairs: list[tuple[str, str]], ending: str):
     with tempfile.TemporaryDirectory() as folder:

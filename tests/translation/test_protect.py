@@ -198,7 +198,7 @@ def test_misuse():
         restore(masked("a", "tag"), [])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(texts(), st.sampled_from(sorted(STYLES)))
 @example('<x id="1"/> http://a.b <x id="1"/>', "tag")
 @example('5 mg</x><x id="', "tag")
@@ -215,7 +215,7 @@ def test_any_text_survives_every_style(text: str, style: str):
     assert restore(apart, apart.parts) == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(texts(), st.sampled_from(sorted(STYLES)), st.sampled_from(["en", "ru"]), st.integers(5, 80))
 def test_any_text_survives_the_whole_way(text: str, style: str, language: str, max_chars: int):
     capacity = Capacity(max_chars=max_chars, mask=style)
@@ -228,7 +228,7 @@ def test_any_text_survives_the_whole_way(text: str, style: str, language: str, m
     assert join(pieces, answers) == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts(), st.sampled_from(MASKS), st.randoms(use_true_random=False))
 def test_what_is_hidden_comes_back_in_any_order(text: str, style: str, random):
     one = masked(text, style)

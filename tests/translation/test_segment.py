@@ -114,7 +114,7 @@ def test_joining_counts_the_answers():
         join(pieces, ["x", "y", "z"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     texts(),
     st.sampled_from(["en", "ru", "zh", "th", "kk"]),
@@ -159,7 +159,7 @@ def test_any_text_comes_back(
             place += len(piece.text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts(), st.sampled_from(["tag", "xml", "brace", "bracket", "word"]), st.integers(60, 120))
 def test_masked_units_fit(text: str, style: str, limit: int):
     pieces = units(text, language="en", capacity=Capacity(max_chars=limit, mask=style), glossary=GLOSSARY)

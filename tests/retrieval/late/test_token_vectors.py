@@ -48,7 +48,7 @@ def compare_everything(queries: TokenVectors, documents: TokenVectors, rows, k: 
         yield [scores[index] for index in order], order
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 30), st.integers(1, 35), st.integers(1, 200), st.integers(0, 1 << 30))
 def test_equal_to_comparing_everything_whatever_the_blocks(tmp_path_factory, n, k, block_numbers, seed):
     generator = np.random.default_rng(seed)

@@ -45,7 +45,7 @@ def sort_everything(queries, weights, rows, k):
         yield line[order].tolist(), order
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(1, 45), st.integers(1, 200), st.integers(0, 1 << 30))
 def test_equal_to_sorting_everything_whatever_the_blocks(tmp_path_factory, n, k, block_numbers, seed):
     """Weights of few distinct values, so that ties and rows without weights are everywhere."""
