@@ -13,6 +13,8 @@ from rusbeir.jobs.http import MAX_ANSWER_BYTES
 from rusbeir.text import shorten
 
 URL = "/v1/chat/completions"
+CUSTOM_ID = "rusbeir-{}"
+"""The name of a request in files, by the hexadecimal digits of its digest."""
 _CUSTOM_ID = re.compile(r"rusbeir-([0-9a-f]{32})")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rusbeir.errors import BackendError, BadInput, name_command, option
 from rusbeir.jobs.batch_lines import open_answers, read_replies
 from rusbeir.jobs.batch_requests import USELESS, Requests
-from rusbeir.jobs.batch_service import BatchService, BatchState
+from rusbeir.jobs.batch_service import BatchService, BatchState, Unsettled
 from rusbeir.jobs.budget import Spent
 from rusbeir.jobs.journal import text_of
 from rusbeir.jobs.llm_answer import Rejected
@@ -26,6 +26,8 @@ NEW, SENT, OVER = "new", "sent", "over"
 _OPEN = f"SELECT number, label, address, remote, state FROM batch WHERE state != '{OVER}' ORDER BY number"
 _UNANSWERED = f"batch = ? AND (status IS NULL OR status = {USELESS})"
 _BACK_OFF = 1.5
+_LOOKS = 2
+"""How often a batch is looked for: what a killed process sent may still be on its way."""
 
 
 class SentBatch(NamedTuple):
@@ -78,6 +80,9 @@ class Sender:
 
         try:
             remote = await self.throttle.run(create)
+        except Unsettled:
+            # It is looked for when batches are collected.
+            return
         except (BadInput, Rejected):
             self._release(batch, 0)
             raise
@@ -177,11 +182,18 @@ class Sender:
         return batches
 
     async def _find(self, label: str) -> str | None:
-        """The provider's id of a batch, looked for twice: what a killed process sent may still be on its way."""
-        for seconds in (self.throttle.limits.first_wait_seconds, 0.0):
-            if (remote := await self.throttle.run(lambda: self.service.find(label))) is not None:
-                return remote
+        """The provider's id of a batch; None where it never came there."""
+        limits = self.throttle.limits
+        seconds, n_looks = limits.first_wait_seconds, 0
+        while n_looks < _LOOKS:
+            try:
+                if (remote := await self.throttle.run(lambda: self.service.find(label))) is not None:
+                    return remote
+                n_looks += 1
+            except Unsettled as batch:
+                self.progress(f"batch {batch}: it may be of this job", 0, None)
             await asyncio.sleep(seconds)
+            seconds = min(seconds * _BACK_OFF, limits.max_wait_seconds)
         return None
 
     async def _wait(self, batch: SentBatch, *, is_cancelled: bool = False) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
+import pkgutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
-from rusbeir.errors import BadInput, option, require
+from rusbeir.errors import BadInput, option, require, unknown
 from rusbeir.jobs.batch_lines import URL
 from rusbeir.jobs.llm import Llm
 from rusbeir.storage import atomic_file
@@ -20,6 +23,10 @@ MARK = "rusbeir"
 _OVER = ("completed", "failed", "expired", "cancelled")
 _WINDOW = "24h"
 _REASON_CHARS = 300
+
+
+class Unsettled(Exception):
+    """A provider shows only when a batch is over whether it has a label; the message is the batch that it waits for."""
 
 
 class BatchState(NamedTuple):
@@ -67,7 +74,7 @@ class BatchService(Protocol):
         ...
 
     async def find(self, label: str) -> str | None:
-        """The id of the batch with that label; None where there is none."""
+        """The id of the batch with that label; None where there is none. May raise Unsettled."""
         ...
 
     async def look(self, batch: str) -> BatchState | None:
@@ -85,6 +92,28 @@ class BatchService(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+SERVICES = {
+    "anthropic": "rusbeir.jobs.batch_anthropic:AnthropicBatches",
+    "gemini": "rusbeir.jobs.batch_gemini:GeminiBatches",
+    "openai": "rusbeir.jobs.batch_service:OpenAiBatches",
+}
+"""The forms of batches -> "module:class", imported on use."""
+API_VARIABLE = "RUSBEIR_BATCH_API"
+_HOSTS = {"api.anthropic.com": "anthropic", "generativelanguage.googleapis.com": "gemini"}
+
+
+def open_service(llm: Llm) -> BatchService:
+    """Open the batches of a model's provider, by its host or by the form that RUSBEIR_BATCH_API names.
+
+    Raises UnknownName for a form that does not exist.
+    """
+    name = os.environ.get(API_VARIABLE, "").strip() or _HOSTS.get(urlsplit(llm.endpoint).hostname or "", "openai")
+    if name not in SERVICES:
+        raise unknown(f"form of batches in {API_VARIABLE}", name, SERVICES)
+    service: BatchService = pkgutil.resolve_name(SERVICES[name])(llm=llm)
+    return service
 
 
 def mark_key(key: str) -> str:

@@ -21,7 +21,7 @@ from rusbeir.jobs.batch_exchange import Postponed
 from rusbeir.jobs.batch_lines import open_answers, read_replies, write_request
 from rusbeir.jobs.batch_requests import Requests
 from rusbeir.jobs.batch_sender import Sender, list_open
-from rusbeir.jobs.batch_service import OpenAiBatches
+from rusbeir.jobs.batch_service import open_service
 from rusbeir.jobs.budget import Budget, Spent
 from rusbeir.jobs.journal import Journal
 from rusbeir.jobs.llm import Llm
@@ -270,7 +270,7 @@ def open_batches(
         is_cancelling=bool(batching.get("cancel")),
     )
     if batching.get("batch") or batching.get("cancel"):
-        service = OpenAiBatches(llm=Llm.from_environment("batches", timeout_seconds=limits.timeout_seconds))
+        service = open_service(Llm.from_environment("batches", timeout_seconds=limits.timeout_seconds))
         patient = replace(limits, timeout_seconds=_TRANSFER_SECONDS, requests_per_second=None)
         run.sender = Sender(
             requests=run.requests, service=service, throttle=Throttle(patient), progress=progress, tell=tell

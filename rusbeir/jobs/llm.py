@@ -54,7 +54,7 @@ _SUBSTITUTES: Mapping[str, str | None] = {
 }
 
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,7 @@ class Llm:
         except (openai.APITimeoutError, TimeoutError):
             raise Transient("timeout", detail=f"no answer within {self.timeout_seconds:g} seconds") from None
         except openai.APIStatusError as error:
-            raise _failure(
+            raise explain_failure(
                 self, error.status_code, error.body, error.response.reason_phrase, error.response.headers
             ) from None
         except openai.APIConnectionError as error:
@@ -252,7 +252,7 @@ class Llm:
     def _read_reply(self, status: int, body: str) -> Answer:
         """Return the answer in a response that came with a batch, where it was counted. Raises as chat does."""
         if status != HTTPStatus.OK:
-            raise _failure(self, status, read_error(body))
+            raise explain_failure(self, status, read_error(body))
         return self._read(read_answer, body, Charge())
 
     def _read(self, read: Callable[[Mapping[str, Any]], T], body: str, charge: Charge) -> T:
@@ -285,7 +285,9 @@ class _OptionRefused(BackendError):
         self.detail = detail
 
 
-def _failure(llm: Llm, status: int, error: Any, phrase: str = "", headers: Mapping[str, str] = _NOTHING) -> Exception:
+def explain_failure(
+    llm: Llm, status: int, error: Any, phrase: str = "", headers: Mapping[str, str] = NO_HEADERS
+) -> Exception:
     """Return the exception that an HTTP error status of the model's endpoint means; error is what its body says."""
     body = error if isinstance(error, dict) else {}
     message = str(body.get("message") or error or "")

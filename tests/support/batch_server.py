@@ -38,6 +38,8 @@ class BatchServer:
         self.refusals: dict[str, list[Reply]] = {}
         """Method and path -> what is answered next, once each; a cut one is done all the same."""
         self.url = ""
+        self.headers: Mapping[str, str] = {}
+        """Those of the request that is answered."""
         self._failed: set[str] = set()
         self._lock = threading.Lock()
 
@@ -59,12 +61,13 @@ class BatchServer:
                     server.calls[call] += 1
                     queue = server.refusals.get(call)
                     reply = queue.pop(0) if queue else None
+                    server.headers = dict(self.headers)
                     done = None if reply and not reply.cut else server.answer(self.command, path, query, body)
                 if reply is not None and reply.cut:
                     self.close_connection = True
                     return
-                status, data = (reply.status, reply.body.encode()) if reply else done
-                self.answer(status, {"Content-Type": "application/json"}, data)
+                status, data, *more = (reply.status, reply.body.encode()) if reply else done
+                self.answer(status, {"Content-Type": "application/json", **(more[0] if more else {})}, data)
 
         self._running = local_server.serving(Handler)
         self.url = self._running.__enter__() + "/v1"
@@ -129,7 +132,7 @@ class BatchServer:
         if batch["ending"] == "failed":
             batch["errors"] = {"object": "list", "data": [{"code": "invalid", "message": "line 1 is too long"}]}
             return batch
-        rows = [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
+        rows = self.read_rows(self.files[batch["input_file_id"]])
         answered = rows if batch["ending"] == "completed" else rows[: len(rows) // 2]
         output, errors = [], []
         for row in answered:
@@ -152,10 +155,15 @@ class BatchServer:
         batch["request_counts"] = {"total": len(rows), "completed": len(output), "failed": len(errors)}
         return batch
 
+    def read_rows(self, file: bytes) -> list[dict[str, Any]]:
+        """The requests in a file."""
+        return [json.loads(line) for line in file.splitlines()]
+
     def _fails(self, custom_id: str) -> bool:
-        if custom_id in self._failed or random.Random(custom_id).random() >= self.failing:
+        digest = custom_id.rpartition("-")[2]
+        if digest in self._failed or random.Random(digest).random() >= self.failing:
             return False
-        self._failed.add(custom_id)
+        self._failed.add(digest)
         return True
 
 
