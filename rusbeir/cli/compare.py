@@ -27,6 +27,13 @@ class Cells(StrEnum):
     letters = "letters"
 
 
+class SplitByLanguage(StrEnum):
+    """What results on a pool of several languages are split by."""
+
+    queries = "queries"
+    pairs = "pairs"
+
+
 Results = Annotated[
     list[Path],
     typer.Argument(metavar="RESULTS...", help="Folders that `rusbeir bench --out` wrote; with --qrels also run files."),
@@ -40,6 +47,10 @@ Corpus = Annotated[
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")]
 Data = Annotated[list[Path] | None, typer.Option("--data", help="Folder of a dataset that has no registered name.")]
+ByLanguage = Annotated[
+    SplitByLanguage | None,
+    typer.Option(help="Split results on a pool by the language of queries, or by pairs with that of documents."),
+]
 AgainstPaper = Annotated[str | None, typer.Option(help="Print a paper's values next to ours: rusbeir.")]
 
 
@@ -53,6 +64,7 @@ def compare(
     where: Annotated[
         str | None, typer.Option(help="Only queries for which this holds: 'query.words<=4 and query.relevant>1'.")
     ] = None,
+    by_language: ByLanguage = None,
     data: Data = None,
     against_paper: AgainstPaper = None,
     rankings: Annotated[
@@ -84,7 +96,7 @@ def compare(
     if rankings is not None:
         others = {
             "qrels": qrels, "corpus": corpus, "lang": lang, "baseline": baseline, "where": where, "data": data,
-            "against_paper": against_paper, "pairs": pairs, "pareto": pareto, "csv": csv,
+            "by_language": by_language, "against_paper": against_paper, "pairs": pairs, "pareto": pareto, "csv": csv,
             "latex": latex, "markdown": markdown, "plot": plot,
         }  # fmt: skip
         if conflicting := [option(name) for name, value in others.items() if value]:
@@ -99,7 +111,8 @@ def compare(
 
     comparison = run(
         results, qrels=qrels, corpus=corpus, language=lang, measure=measure, baseline=baseline, where=where,
-        data=data or (), against_paper=against_paper, permutations=permutations,
+        by_language=by_language and by_language.value, data=data or (), against_paper=against_paper,
+        permutations=permutations,
     )  # fmt: skip
     if plot is not None:
         from rusbeir.comparison import draw
@@ -116,7 +129,10 @@ def compare(
         if is_chosen:
             sys.stdout.write(write(comparison))
             return
-    _print_comparison(comparison, pairs, pareto)
+    if by_language is SplitByLanguage.pairs:
+        _print_matrices(comparison)
+    else:
+        _print_comparison(comparison, pairs, pareto)
     if qrels is None:
         output.note(f"Next, look at the queries: {write_command('report', *results, '--out', 'site')}")
 
@@ -133,7 +149,7 @@ def _add_efficient(comparison: Comparison) -> dict[str, Any]:
 
 def _print_comparison(comparison: Comparison, pairs: bool, pareto: bool) -> None:
     """Print the conclusions, a table for each dataset and average, and what the marks mean."""
-    from rusbeir.comparison import ABOUT_EFFICIENT, describe_averages, list_efficient, matrix_table, tables
+    from rusbeir.comparison import ABOUT_EFFICIENT, list_efficient, tables
     from rusbeir.datasets import label_dataset
 
     for line in comparison.conclusion:
@@ -148,15 +164,22 @@ def _print_comparison(comparison: Comparison, pairs: bool, pareto: bool) -> None
             where = label_dataset(average.language, average.language, average.query_language)
             output.echo(f"\nmean over {len(average.datasets)} datasets in {where}: {', '.join(average.datasets)}")
             _print(*tables.score_table(average.systems))
+    _print_matrices(comparison)
+    marks = [tables.describe_marks(comparison), *([ABOUT_EFFICIENT] if pareto else [])]
+    for note in [*tables.list_notes(comparison), *marks]:
+        output.echo(note)
+
+
+def _print_matrices(comparison: Comparison) -> None:
+    """Print a system's means in every pair of languages, and their averages."""
+    from rusbeir.comparison import describe_averages, matrix_table
+
     for matrix in comparison.matrices:
         output.echo(
             f"\n{matrix.family}, {matrix.system}, {comparison.measure} ×100, a column for each language of documents"
         )
         _print(*matrix_table(matrix))
         output.echo(describe_averages(matrix))
-    marks = [tables.describe_marks(comparison), *([ABOUT_EFFICIENT] if pareto else [])]
-    for note in [*tables.list_notes(comparison), *marks]:
-        output.echo(note)
 
 
 def _compare_rankings(results: list[Path], first: str, second: str, measure: str, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
-from rusbeir.cli.compare import AgainstPaper, Corpus, Data, Judgements, Measure, Results
+from rusbeir.cli.compare import AgainstPaper, ByLanguage, Corpus, Data, Judgements, Measure, Results
 
 
 def report(
@@ -19,6 +19,7 @@ def report(
     lang: options.Lang = None,
     measure: Measure = "nDCG@10",
     baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
+    by_language: ByLanguage = None,
     data: Data = None,
     against_paper: AgainstPaper = None,
     as_json: options.Json = False,
@@ -27,12 +28,14 @@ def report(
 
     Example: rusbeir report results --out site
     """
+    from rusbeir.comparison import Plan
     from rusbeir.site import write_site
 
+    plan = Plan(measure=measure, baseline=baseline, against_paper=against_paper)
     with output.progress() as progress:
         comparison = write_site(
-            results, out, qrels=qrels, corpus=corpus, language=lang, measure=measure, baseline=baseline,
-            data=data or (), against_paper=against_paper, progress=progress,
+            results, out, qrels=qrels, corpus=corpus, language=lang, plan=plan,
+            by_language=by_language and by_language.value, data=data or (), progress=progress,
         )  # fmt: skip
     if as_json:
         output.print_json({"index": str(out / "index.html"), **comparison.to_dict()})

@@ -17,6 +17,8 @@ from .outcome import LanguageComparison as LanguageComparison
 from .outcome import Pair as Pair
 from .outcome import SystemScore as SystemScore
 from .picture import draw as draw
+from .pools import SPLITS as SPLITS
+from .pools import split_results as split_results
 from .results import Result as Result
 from .results import load_dataset_of as load_dataset_of
 from .results import read_result as read_result

@@ -113,10 +113,8 @@ def _gather_facts(
 ) -> Iterator[tuple[str, Qrels, list[tuple[str, Mapping[str, float]]]]]:
     """Gather each dataset's fingerprint, its judgements, and the fields' values for each of its queries."""
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
-    datasets = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
-    for fingerprint, result in {str(result.row["fingerprint"]): result for result in results}.items():
-        dataset, folder = datasets[fingerprint] if fingerprint in datasets else (_load(result, datasets.values()), None)
-        quality = _port_quality(folder, result.dataset) if needs_port else {}
+    for fingerprint, dataset, folder in load_measured(results, folders, "where"):
+        quality = _port_quality(folder, dataset.card.name) if needs_port else {}
         yield (
             fingerprint,
             dataset.qrels,
@@ -135,13 +133,25 @@ def _gather_facts(
         )
 
 
-def _load(result: Result, datasets: Iterable[tuple[Dataset, Path]]) -> Dataset:
-    try:
-        return load_dataset_of(result, datasets)
-    except RusbeirError as error:
-        raise BadInput(
-            f"{option('where')} needs the queries of {result.dataset}: name its folder with {option('data')} ({error})"
-        ) from None
+def load_measured(
+    results: Iterable[Result], folders: Sequence[Path], purpose: str
+) -> Iterator[tuple[str, Dataset, Path | None]]:
+    """Yield fingerprint, dataset and, where it is one of these, folder of each dataset that was measured.
+
+    Raises BadInput, which names the option that needs them, where a dataset is not at hand.
+    """
+    datasets = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
+    for fingerprint, result in {str(result.row["fingerprint"]): result for result in results}.items():
+        if fingerprint in datasets:
+            yield fingerprint, *datasets[fingerprint]
+            continue
+        try:
+            yield fingerprint, load_dataset_of(result, datasets.values()), None
+        except RusbeirError as error:
+            raise BadInput(
+                f"{option(purpose)} needs the queries of {result.dataset}: name its folder with {option('data')} "
+                f"({error})"
+            ) from None
 
 
 def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]:

@@ -10,6 +10,7 @@ import numpy as np
 from rusbeir.comparison.results import Result
 from rusbeir.datasets import name_family
 from rusbeir.evaluation import Floats, bootstrap_intervals, cluster_scores
+from rusbeir.types import MULTILINGUAL
 
 Interval = tuple[float, float]
 
@@ -55,10 +56,13 @@ class LanguageMatrix:
 def build_matrices(results: Sequence[Result], samples: int, seed: int) -> tuple[LanguageMatrix, ...]:
     """Build a matrix for each system of each family that was asked in another language than that of its documents.
 
-    An average is computed only if every pair was measured on the same queries.
+    There is none for documents in several languages at once. An average is computed only if every pair was measured on
+    the same queries.
     """
     groups: dict[tuple[str, str, str], dict[tuple[str, str], Result]] = {}
     for result in results:
+        if result.language == MULTILINGUAL:
+            continue
         family = name_family(str(result.row["dataset"]), result.language)
         key = (family, str(result.row["split"]), result.label)
         groups.setdefault(key, {})[result.query_language, result.language] = result

@@ -21,6 +21,7 @@ from rusbeir.comparison.outcome import (
     conclude,
 )
 from rusbeir.comparison.paper_values import published_value
+from rusbeir.comparison.pools import split_results
 from rusbeir.comparison.results import Result, check_results, pick, read_results
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import (
@@ -60,6 +61,7 @@ def compare(
     measure: str = "nDCG@10",
     baseline: str | None = None,
     where: str | None = None,
+    by_language: str | None = None,
     data: Sequence[str | Path] = (),
     against_paper: str | None = None,
     permutations: int = PERMUTATIONS,
@@ -77,7 +79,9 @@ def compare(
         measure: The measure to compare by, as ir-measures names it.
         baseline: Test only the differences to this system: a smaller family, and so more power.
         where: Keep only the queries for which a filter holds, such as "query.words<=4 and language==ru".
-        data: Folders of datasets without a registered name, which a filter on queries needs.
+        by_language: Split the results on a pool of several languages: "queries" by the language of the queries, with
+            all documents; "pairs" by that of the documents, too, each alone.
+        data: Folders of datasets without a registered name, which a filter on queries and a split by language need.
         against_paper: A paper whose values are put next to ours, such as "rusbeir".
         permutations: How many sign flips a test draws.
         samples: How many resamples an interval draws.
@@ -96,13 +100,15 @@ def compare(
     """
     (measure,) = check_measures([measure])
     rows = gather_results(results, measure, qrels=qrels, corpus=corpus, language=language)
+    if by_language is not None:
+        rows = split_results(rows, by_language, measure, [Path(folder) for folder in data])
     if where is not None:
         rows = filter_results(rows, where, [Path(folder) for folder in data])
     plan = Plan(
         measure=measure, baseline=baseline, against_paper=against_paper, permutations=permutations, samples=samples,
         seed=seed,
     )  # fmt: skip
-    return compare_results(rows, plan)
+    return compare_results(rows, plan, allow_single=by_language is not None)
 
 
 def gather_results(

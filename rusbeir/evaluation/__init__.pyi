@@ -1,6 +1,7 @@
 from . import label_agreement as label_agreement
 from .families import find_families as find_families
 from .label_agreement import estimate_mean as estimate_mean
+from .language_parts import LanguagePart as LanguagePart
 from .language_parts import label_documents as label_documents
 from .language_parts import label_queries as label_queries
 from .language_parts import split_by_pair as split_by_pair
@@ -20,6 +21,7 @@ from .orders import rank as rank
 from .scoring import Evaluation as Evaluation
 from .scoring import cluster_queries as cluster_queries
 from .scoring import evaluate as evaluate
+from .scoring import strip_language as strip_language
 from .significance import ALPHA as ALPHA
 from .significance import Figure as Figure
 from .significance import Floats as Floats

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,8 @@ from rusbeir.types import MAX_GRADE, Dataset, Qrels, Run
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 """Characters that end trec_eval's strings, or that UTF-8 cannot encode."""
 
-_PARTS = re.compile(r".*/(sentences|windows-\d+)")
-"""The name of a view whose documents are parts of paragraphs."""
+_PARTS = re.compile(r".*/(sentences|windows-\d+)|xquad-r/.*")
+"""The name of a dataset whose documents are parts of paragraphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,11 +157,12 @@ def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
     """Number the cluster of each judged query; queries with the same relevant documents share one.
 
     Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
-    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007).
+    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007). In a pool the
+    translations of a document count as one.
 
     Args:
         dataset: A dataset, or its judgements alone. The name of a dataset says whether its documents are sentences or
-            windows; then the paragraphs that these are parts of count.
+            windows; then the paragraphs that these are parts of count. Its card says whether it is a pool.
 
     Returns:
         query_id -> number from 0, in the order of the qrels. All numbers differ if all queries are independent. A query
@@ -171,13 +172,25 @@ def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
         >>> cluster_queries({"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"a": 1}})
         {'q1': 0, 'q2': 1, 'q3': 0}
     """
-    qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
-    parts = _PARTS.fullmatch(name) is not None
+    qrels, card = (dataset.qrels, dataset.card) if isinstance(dataset, Dataset) else (dataset, None)
+    parts = card is not None and _PARTS.fullmatch(card.name) is not None
+    languages = card.languages if card else ()
     numbers: dict[Hashable, int] = {}
     clusters = {}
     for query_id, grades in qrels.items():
-        relevant = frozenset(
-            doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
-        )
+        doc_ids = [doc_id for doc_id, grade in grades.items() if grade > 0]
+        if languages:
+            doc_ids = [strip_language(doc_id, languages) for doc_id in doc_ids]
+        relevant = frozenset(doc_id.rpartition("-")[0] if parts else doc_id for doc_id in doc_ids)
         clusters[query_id] = numbers.setdefault(relevant or query_id, len(numbers))
     return clusters
+
+
+def strip_language(record_id: str, languages: Collection[str]) -> str:
+    """Return the id that a document or a query of a pool had before its language was added to it.
+
+    >>> strip_language("d1@ru", ("ru", "en")), strip_language("d1@ru", ())
+    ('d1', 'd1@ru')
+    """
+    source_id, _, language = record_id.rpartition("@")
+    return source_id if language in languages else record_id

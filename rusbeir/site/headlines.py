@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rusbeir.comparison import Comparison, DatasetComparison, SystemScore
 from rusbeir.languages import english_name
+from rusbeir.types import MULTILINGUAL
 
 MAX_NAMED = 3
 """How many systems a headline names if they cannot be told apart."""
@@ -32,22 +33,26 @@ class Headline:
 
 
 def name_language(tag: str) -> str:
-    """The English name of a language; "these queries" if nobody said which it is."""
-    return "these queries" if tag == "und" else english_name(tag)
+    """The English name of a language; "these queries" if nobody said which it is, or in a pool of several."""
+    return "these queries" if tag in ("und", MULTILINGUAL) else english_name(tag)
 
 
 def make_headlines(comparison: Comparison, names: Mapping[str, str]) -> list[Headline]:
-    """Say for each language, asked in itself, which system to use; names are the short names of systems."""
+    """Say for each language, asked in itself, which system to use; names are the short names of systems.
+
+    A pool of several languages is asked in each of them.
+    """
     headlines = []
     by_language: dict[str, list[DatasetComparison]] = {}
     for compared in comparison.datasets:
-        if compared.query_language == compared.language:
-            by_language.setdefault(compared.language, []).append(compared)
+        if compared.language in (compared.query_language, MULTILINGUAL):
+            by_language.setdefault(compared.query_language, []).append(compared)
     for language, datasets in by_language.items():
         systems = datasets[0].systems
         if len(datasets) > 1:
-            averages = (entry for entry in comparison.languages if entry.language == entry.query_language == language)
-            systems = next((average.systems for average in averages), ())
+            spoken = {compared.language for compared in datasets}
+            averages = (entry for entry in comparison.languages if entry.query_language == language)
+            systems = next((average.systems for average in averages if {average.language} == spoken), ())
         claim, reason = _make_claim(systems, comparison.baseline, names)
         headlines.append(
             Headline(

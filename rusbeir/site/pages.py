@@ -31,6 +31,7 @@ from rusbeir.comparison import (
     list_notes,
     load_dataset_of,
     shorten_systems,
+    split_results,
 )
 from rusbeir.datasets import QA, TEXTS, load, read_audit, read_audited_texts
 from rusbeir.diagnostics import PAGES, read_diagnoses
@@ -57,10 +58,9 @@ def write_site(
     qrels: QrelsLike | None = None,
     corpus: str | Path | None = None,
     language: str | None = None,
-    measure: str = "nDCG@10",
-    baseline: str | None = None,
+    plan: Plan | None = None,
+    by_language: str | None = None,
     data: Sequence[str | Path] = (),
-    against_paper: str | None = None,
     progress: Progress = silent,
 ) -> Comparison:
     """Write a site about result folders, or about runs of other programs, that works from a file.
@@ -71,11 +71,10 @@ def write_site(
         qrels: The judgements of the run files: a file, a mapping, or a dataset, its name or its folder.
         corpus: The dataset whose texts a file of judgements is about.
         language: The language of that dataset, where its card does not name it.
-        measure: The measure to compare by.
-        baseline: Test only the differences to this system.
+        plan: The measure to compare by, and what systems are compared with; by default, nDCG@10 and each other.
+        by_language: Split the results on pools, as `rusbeir.compare` does: by "queries" or "pairs".
         data: Folders of datasets that have no registered name, such as ports, whose audits are then shown, too. An
             audit of an earlier version of a dataset is left out, after a warning.
-        against_paper: A paper whose values are put next to ours.
         progress: Is told what is being done.
 
     Returns:
@@ -88,16 +87,17 @@ def write_site(
     Examples:
         >>> write_site(["results"], "site").conclusion  # doctest: +SKIP
     """
-    out = Path(out)
+    out, plan = Path(out), plan or Plan()
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
         raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
     refuse_links(out)
     diagnoses = read_diagnoses([path for path in results if not Path(path).is_file()])
     # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
     measured = [path for path in results if not diagnoses or (Path(path) / ROWS).exists() or Path(path).is_file()]
-    rows = gather_results(measured, measure, qrels=qrels, corpus=corpus, language=language)
-    plan = Plan(measure=measure, baseline=baseline, against_paper=against_paper)
-    comparison = compare_results(rows, plan, allow_single=bool(diagnoses))
+    rows = gather_results(measured, plan.measure, qrels=qrels, corpus=corpus, language=language)
+    if by_language is not None:
+        rows = split_results(rows, by_language, plan.measure, [Path(folder) for folder in data])
+    comparison = compare_results(rows, plan, allow_single=bool(diagnoses) or by_language is not None)
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
     audits = {fingerprint: read_audit(folder) for fingerprint, (_, folder) in folders.items()}
     with atomic_file(out / _MARK) as file:

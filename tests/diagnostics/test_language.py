@@ -92,8 +92,8 @@ def test_parts_are_what_is_measured_on_the_documents_of_a_language_alone():
     parts = {(part.query_language, part.language): part for part in split_by_pair(pool, run)}
     assert list(parts) == [(asked_in, language) for asked_in in LANGUAGES for language in LANGUAGES]
     russian = parts["kk", "ru"]
-    assert russian.qrels == {f"q{n}-kk": {f"d{n}-ru": 1} for n in range(4)}
-    assert {doc_id for hits in russian.run.values() for doc_id in hits} == {f"d{n}-ru" for n in range(4)}
+    assert russian.qrels == {f"q{n}@kk": {f"d{n}@ru": 1} for n in range(4)}
+    assert {doc_id for hits in russian.run.values() for doc_id in hits} == {f"d{n}@ru" for n in range(4)}
     whole = list(split_by_query(pool, run))
     assert [(part.query_language, part.language, len(part.qrels)) for part in whole] == [
         (language, "mul", 4) for language in LANGUAGES
@@ -146,7 +146,7 @@ def test_a_pool_is_needed(tmp_path):
 
 def test_queries_in_one_language_leave_open_whom_a_preference_is_for(tmp_path):
     pool = make_pool()
-    russian = {query_id: text for query_id, text in pool.queries.items() if query_id.endswith("-ru")}
+    russian = {query_id: text for query_id, text in pool.queries.items() if query_id.endswith("@ru")}
     card = replace(pool.card, query_language="ru")
     qrels = {query_id: pool.qrels[query_id] for query_id in russian}
     dataset = replace(pool, queries=russian, qrels=qrels, card=card)
