@@ -162,7 +162,13 @@ def tune(
 
     def resolve_with(settings: Settings) -> System:
         changed = _with_options(spec, settings)
-        return resolve(changed, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+        return resolve(
+            changed,
+            language=card.language,
+            engine=engine,
+            self_suffixes=card.self_suffixes,
+            languages=dataset.languages,
+        )
 
     resolved = resolve_with({})
     if not isinstance(resolved, (FusedSystem, Bm25System)):

@@ -347,6 +347,14 @@ class Dataset:
         """
         return _call("rusbeir.datasets", "export_tables", self)
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of a pool: those of its card, or else those that its documents name; () in one language."""
+        card = self.card
+        if card.language != MULTILINGUAL or card.languages:
+            return card.languages
+        return tuple(sorted(language for language in count_languages(self.corpus) if language))
+
     def refuse_spaced_ids(self) -> None:
         """Raise BadInput for an id that runs and qrels in TREC's formats cannot hold.
 

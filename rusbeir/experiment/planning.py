@@ -34,7 +34,7 @@ from rusbeir.retrieval import (
     resolve,
 )
 from rusbeir.storage import append_line
-from rusbeir.types import Dataset, Progress, Retriever, needs_judgements, silent
+from rusbeir.types import MULTILINGUAL, Dataset, Progress, Retriever, needs_judgements, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On
@@ -236,7 +236,7 @@ def resolve_on(
         )
     specs = [read_system(system) for system in systems]
     entry = find_entry(dataset) if isinstance(dataset, str) else None
-    if entry:
+    if entry and entry.language != MULTILINGUAL:
         # This comes before the download: the language may have no analyzer, and a key or an extra may be missing.
         early = [
             resolve(spec, language=entry.language, engine=engine) if isinstance(spec, Spec) else spec for spec in specs
@@ -253,7 +253,9 @@ def resolve_on(
         raise needs_judgements(dataset.card.name)
     card = dataset.card
     return dataset, [
-        resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+        resolve(
+            spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes, languages=dataset.languages
+        )
         if isinstance(spec, Spec)
         else spec
         for spec in specs

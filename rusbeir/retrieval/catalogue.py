@@ -18,7 +18,7 @@ from rusbeir.retrieval.stages import ENTRY_POINTS
 from rusbeir.user_sources import PYTHON, find_entry_points
 
 _SYSTEMS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "bm25": ("words, weighted by BM25", "bm25(k1=0.9,b=0.4)", bm25.OPTIONS),
+    "bm25": ("words, weighted by BM25", "bm25(k1=0.9,b=0.4)", (*bm25.OPTIONS, *bm25.POOL_OPTIONS)),
     "dense": (
         "vectors of an encoder, by inner product", "dense(multilingual-e5-small)",
         (*dense.OPTIONS, "runtime", *models.SETTINGS),

@@ -111,6 +111,15 @@ def fuse(
     return joined
 
 
+def scale_hits(hits: Mapping[str, float], method: str, rrf_k: float = RRF_K) -> dict[str, float]:
+    """Put the scores of a query's hits on the scale of a method.
+
+    >>> scale_hits({"a": 9.0, "b": 3.0, "c": 1.0}, "minmax")
+    {'a': 1.0, 'b': 0.25, 'c': 0.0}
+    """
+    return _SCALES[method](hits, rrf_k)[0]
+
+
 def _reciprocal_ranks(hits: Mapping[str, float], rrf_k: float) -> tuple[dict[str, float], float]:
     return {doc_id: 1 / (rrf_k + rank) for rank, doc_id in enumerate(hits, start=1)}, 0.0
 

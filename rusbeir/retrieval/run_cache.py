@@ -14,7 +14,7 @@ from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, WrappedSystem
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import shorten
-from rusbeir.types import MAX_QUERY_CHARS, Corpus, Queries, Retriever, Run
+from rusbeir.types import MAX_QUERY_CHARS, Corpus, MultilingualQueries, Queries, Retriever, Run
 
 _FORMAT = 3
 """Raised when the files change, so that those of an older version are not used."""
@@ -60,6 +60,8 @@ class CachedRetriever:
         """
         suffixes = self.system.self_suffixes
         recipe = [_FORMAT, self.system.signature, self.fingerprint, suffixes, k, list(queries.items())]
+        if isinstance(queries, MultilingualQueries):
+            recipe.append(dict(queries.languages))
         path = cache_folder() / "runs" / f"{hashlib.sha256(orjson.dumps(recipe)).hexdigest()[:32]}.jsonl"
         if path.exists() and not self.force:
             try:

@@ -13,6 +13,7 @@ from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.run_cache import CachedSystem
 from rusbeir.retrieval.spec import NamedObject, Spec, Stage, Value, as_spec
 from rusbeir.retrieval.system import System
+from rusbeir.types import MULTILINGUAL
 from rusbeir.user_sources import PYTHON, find_entry_points
 
 SEARCHERS = {
@@ -22,6 +23,9 @@ SEARCHERS = {
     "run": "rusbeir.retrieval.run_file:from_stage",
     "sparse": "rusbeir.retrieval.sparse.system:from_stage",
 }
+POOL_SEARCHERS = {
+    "bm25": "rusbeir.retrieval.lexical.pool:from_stage",
+}
 RERANKERS = {
     "rerank": "rusbeir.retrieval.rerank.system:from_stage",
 }
@@ -30,7 +34,8 @@ FUSIONS = {
     "minmax": "rusbeir.retrieval.fusion:from_stage",
     "zscore": "rusbeir.retrieval.fusion:from_stage",
 }
-"""Stages that search a corpus, that sort the hits of a system again, and that join the hits of several.
+"""Stages that search a corpus, that do so in another way where it is in several languages, that sort the hits of a
+system again, and that join the hits of several.
 
 Name of a stage -> "module:function" that makes it, imported on use.
 """
@@ -51,14 +56,22 @@ MakeFusion: TypeAlias = Callable[[Stage, Sequence[System]], System]
 """Called with a stage and the systems whose hits it joins."""
 
 
-def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffixes: Sequence[str] = ()) -> System:
+def resolve(
+    spec: Spec | str,
+    *,
+    language: str,
+    engine: str = "auto",
+    self_suffixes: Sequence[str] = (),
+    languages: Sequence[str] = (),
+) -> System:
     """Make the system that a spec names, for texts of a language.
 
     Args:
         spec: A system as written, or its parsed form.
-        language: The language of the documents, as BCP 47 has it.
+        language: The language of the documents, as BCP 47 has it; "mul" where they are in several.
         engine: `auto`, `tantivy`, `bm25s`, `elasticsearch` or `opensearch`; a server perhaps with `@` and an address.
         self_suffixes: The dataset's, by which stages of a composition drop hits that are the query itself.
+        languages: The languages of documents that are in several.
 
     Raises:
         UnknownName: A name in the spec is not registered.
@@ -84,7 +97,8 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
         if table is SEARCHERS:
             if system is not None:
                 raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{system.name} >>'.")
-            system = make(stage, language, engine)
+            pooled = POOL_SEARCHERS.get(stage.name) if language == MULTILINGUAL else None
+            system = pkgutil.resolve_name(pooled)(stage, languages, engine) if pooled else make(stage, language, engine)
         elif table is RERANKERS:
             if system is None:
                 raise BadInput(
@@ -95,7 +109,8 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
             if system is not None:
                 raise BadInput(f"{stage.name} joins the systems in its brackets and cannot follow '{system.name} >>'.")
             sources = [
-                resolve(as_spec(arg), language=language, engine=engine, self_suffixes=suffixes) for arg in stage.args
+                resolve(as_spec(arg), language=language, engine=engine, self_suffixes=suffixes, languages=languages)
+                for arg in stage.args
             ]
             system = make(stage, [CachedSystem(system=source, self_suffixes=suffixes) for source in sources])
     if system is None:

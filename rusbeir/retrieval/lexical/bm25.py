@@ -43,6 +43,8 @@ OPTIONS: tuple[str, ...] = (
     "gram_weight",
     "lengths",
 )
+POOL_OPTIONS: tuple[str, ...] = ("query", "stats", "merge")
+"""Further options on documents of several languages."""
 GRAM_FIELD = "_grams"
 """Ends the name of the field that holds the grams of another."""
 DEFAULT_GRAM_WEIGHT = 0.2
@@ -148,7 +150,10 @@ def profiles() -> Mapping[str, Mapping[str, Any]]:
 
 
 def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
-    """The BM25 system of a stage."""
+    """The BM25 system of a stage, for documents of one language."""
+    if stage.options:
+        options = Options(stage, (*OPTIONS, *POOL_OPTIONS))
+        options.refuse(POOL_OPTIONS, f"where all documents are in one language, {language}")
     settings = read_bm25(stage, language=language)
     analyzer: LineAnalyzer
     if settings.server_language or any(name in ANALYSIS_OPTIONS for name, _ in stage.options):

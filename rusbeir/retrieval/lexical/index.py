@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from itertools import chain, repeat, tee
+from itertools import chain, groupby, repeat, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import orjson
 
@@ -41,6 +41,13 @@ class LineAnalyzer(TextAnalyzer, Protocol):
     def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
         """The terms of each text joined by single spaces, in order; '' where nothing is left."""
         ...
+
+
+@runtime_checkable
+class AnalyzesByLanguage(Protocol):
+    """An optional ability of analyzers: to analyse documents by their languages."""
+
+    def of_language(self, language: str) -> LineAnalyzer: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,13 +145,10 @@ class _TermStream:
     empty: int = 0
 
     def rows(self) -> Iterator[Terms]:
+        """Yield the documents as engines take them."""
         # The analyzer reads documents a few batches ahead of those whose terms are there.
         ahead, waiting = tee(self.docs)
-        flat = self.bm25.fields == "flat"
-        texts = (
-            text for doc in ahead for text in ((join_title(doc.title, doc.text),) if flat else (doc.title, doc.text))
-        )
-        lines = self.analyzer.analyze_lines(texts)
+        lines = self._analyze(ahead)
         rows: Iterator[tuple[str, ...]] = zip(*[lines] * len(self.bm25.parts[0][0]), strict=True)
         if self.bm25.gram_weight:
             rows = (
@@ -164,6 +168,21 @@ class _TermStream:
             started = clock()
         self.analyse_seconds += clock() - started
         self.progress("index", self.done, self.total)
+
+    def _analyze(self, docs: Iterable[Doc]) -> Iterator[str]:
+        """Analyse the fields of documents, those of one language after another in the analyzer of each."""
+        if isinstance(self.analyzer, AnalyzesByLanguage):
+            groups = groupby(docs, key=lambda doc: doc.language)
+            return chain.from_iterable(
+                self.analyzer.of_language(language).analyze_lines(self._texts(group)) for language, group in groups
+            )
+        return self.analyzer.analyze_lines(self._texts(docs))
+
+    def _texts(self, docs: Iterable[Doc]) -> Iterator[str]:
+        flat = self.bm25.fields == "flat"
+        return (
+            text for doc in docs for text in ((join_title(doc.title, doc.text),) if flat else (doc.title, doc.text))
+        )
 
 
 def _select(line: str, *, grams: bool) -> str:
@@ -196,14 +215,18 @@ class LexicalRetriever:
 
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits per query by falling score, equal scores in corpus order; {} where nothing matches."""
-        if k < 1:
-            raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
         lines = self.analyzer.analyze_lines(queries.values())
         terms = {query_id: line.split() for query_id, line in zip(queries, lines, strict=True)}
-        with_terms = [query_id for query_id in terms if terms[query_id]]
-        n_empty = len(terms) - len(with_terms)
+        n_empty = sum(not line for line in terms.values())
         if n_empty and (warning := empty_warning("queries", n_empty, len(terms))):
             logger.warning("%s", warning)
+        return self.search_terms(terms, k)
+
+    def search_terms(self, terms: Mapping[str, Sequence[str]], k: int) -> Run:
+        """Find hits for the terms of queries, query_id -> terms, as search does."""
+        if k < 1:
+            raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
+        with_terms = [query_id for query_id in terms if terms[query_id]]
         batches = list(batched([terms[query_id] for query_id in with_terms], _BATCH_QUERIES))
         depths = repeat(min(k, self.doc_ids.count))
         if len(batches) < 2:
