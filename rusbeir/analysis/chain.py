@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from itertools import tee
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import regex
 import Stemmer
@@ -22,6 +22,9 @@ from rusbeir.analysis.user_rules import Fold as FoldWords
 from rusbeir.analysis.user_rules import LemmaList, Rules, SuffixRules, SynonymLine, Synonyms, UserFunction
 from rusbeir.errors import BadInput
 from rusbeir.processes import in_order
+
+if TYPE_CHECKING:
+    from rusbeir.analysis.patterns import PatternRules
 
 MAX_SHORT_CHARS = 4_096
 """Texts up to this length, analysed one by one, use a dict, which has no set-up cost per text."""
@@ -66,7 +69,7 @@ class Chain:
             self._tokenise = tokenisers.with_geresh(self._tokenise)
         if recipe.elision or recipe.apostrophe in ("cut", "keep"):
             self._tokenise = tokenisers.around_apostrophes(self._tokenise, recipe.elision, recipe.apostrophe)
-        lemma_rules = {rules.name: rules for rules in recipe.rules if isinstance(rules, (LemmaList, UserFunction))}
+        lemma_rules = {rules.name: rules for rules in recipe.rules if not isinstance(rules, (SuffixRules, Synonyms))}
         self._look_ups = [
             _look_up_rules(lemma_rules[name], self._fold_all)
             if name in lemma_rules
@@ -251,21 +254,26 @@ def load_chain(recipe: Recipe) -> Chain:
     return Chain(recipe)
 
 
-def _look_up_rules(rules: LemmaList | UserFunction, fold: FoldWords) -> Callable[[Collection[str]], dict[str, str]]:
-    """The look-up of the lemmas that a user's file or function has for some of the words."""
+def _look_up_rules(
+    rules: LemmaList | PatternRules | UserFunction, fold: FoldWords
+) -> Callable[[Collection[str]], dict[str, str]]:
+    """The look-up of the lemmas that a file or a user's function has for some of the words."""
     if isinstance(rules, LemmaList):
         return rules.prepare(fold)
-    lemmatise = rules.prepare()
-    return lambda words: {word: lemma for word in words if (lemma := lemmatise(word))}
+    if isinstance(rules, UserFunction):
+        lemmatise = rules.prepare()
+        return lambda words: {word: lemma for word in words if (lemma := lemmatise(word))}
+    apply = rules.prepare(fold)
+    return lambda words: dict(zip(words, apply(list(words)), strict=True))
 
 
 def _load_stemmer(source: Rules | str, fold: FoldWords) -> Stem:
     """The stemmer of a user's rules, or of that name; none maps words to themselves. For one thread at a time."""
-    if isinstance(source, SuffixRules):
-        return source.prepare(fold)
     if isinstance(source, UserFunction):
         stem = source.prepare()
         return lambda words: [stem(word) or word for word in words]
+    if not isinstance(source, (str, LemmaList, Synonyms)):
+        return source.prepare(fold)
     if source == "porter":
         return lambda words: list(map(stem_porter, words))
     if source == "none":

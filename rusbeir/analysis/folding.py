@@ -54,12 +54,21 @@ _AMHARIC = {
     for letter, other in zip("ሐኀሠዐፀ", "ሀሀሰአጸ", strict=True)
     for vowel in range(7)
 } | str.maketrans("ሃሓኃኣዓ", "ሀሀሀአአ")
+_IRISH_CAPITALS = regex.compile(r"(?<![\p{L}\p{M}])([nt])(?=[AEIOUÁÉÍÓÚ])")
+_WIDE = regex.compile("[\uff01-\uff19\uff1b-\uff5e]|[\uff65-\uff9f]+")
+# Normal form C takes these letters apart.
+_WITH_NUKTA = {
+    unicodedata.normalize("NFD", chr(code)): chr(code)
+    for code in (*range(0x958, 0x960), 0x9DC, 0x9DD, 0x9DF, 0xA33, 0xA36, *range(0xA59, 0xA5C), 0xA5E)
+}
+_LETTER_AND_NUKTA = regex.compile("|".join(_WITH_NUKTA))
 _L_MIDDLE_DOT_L = regex.compile("(?<=l)[·•‧∙⋅](?=l)", regex.IGNORECASE)
 _VIETNAMESE_TONES = regex.compile(r"(?<!q)(?:o[àáảãạèéẻẽẹ]|u[ỳýỷỹỵ])(?!\p{L})")
 _LATIN_OF_SERBIAN = (
     "аa бb вv гg дd ђđ еe жž зz иi јj кk лl љlj мm нn њnj оo пp рr сs тt ћć уu фf хh цc чč џdž шš АA БB ВV ГG ДD ЂĐ ЕE "
     "ЖŽ ЗZ ИI ЈJ КK ЛL ЉLj МM НN ЊNj ОO ПP РR СS ТT ЋĆ УU ФF ХH ЦC ЧČ ЏDž ШŠ"
 )
+_BARE_SERBIAN = str.maketrans("čćžš", "cczs")
 _SERBIAN = {ord(pair[0]): pair[1:] for pair in _LATIN_OF_SERBIAN.split()}
 
 
@@ -94,8 +103,12 @@ FOLDS: Mapping[str, Fold] = {
     "apostrophes": lambda text: text.replace("’", "'").replace("＇", "'"),
     "irish": lambda text: str(_IRISH_PREFIX.sub("", text)),
     "persian": lambda text: _ARABIC_MARKS.sub("", text).translate(_PERSIAN),
+    "irish-capitals": lambda text: str(_IRISH_CAPITALS.sub(r"\1·", text)).lower(),
     "romanian": lambda text: text.translate(_ROMANIAN),
     "serbian": lambda text: text.translate(_SERBIAN),
+    "serbian-bare": lambda text: text.translate(_SERBIAN).replace("đ", "dj").translate(_BARE_SERBIAN),
+    "nukta": lambda text: str(_LETTER_AND_NUKTA.sub(lambda match: _WITH_NUKTA[match[0]], text)),
+    "width": lambda text: str(_WIDE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)),
     "indic": lambda text: _NASALS.sub("ं", _NUKTA.sub("", text).translate(_CANDRABINDU)),
     "hebrew": lambda text: str(_HEBREW_POINTS.sub("", text)),
     "chillu": lambda text: str(_CHILLU.sub(lambda match: _CHILLU_LETTERS[match[1]], text)),
@@ -116,8 +129,12 @@ arabic-endings: ة becomes ه, and ى becomes ي. For terms: stemmers know both 
 apostrophes: typographic and wide apostrophes become straight, the one that Snowball's English algorithm knows.
 irish: removes the h-, n- and t- that a sound puts before a word: n-athair becomes athair.
 persian: Arabic ي and ك become ی and ک, ۀ and ة become ه, hamza is dropped; vowel signs and tatweel are removed.
+irish-capitals: lower case; a capital vowel after a prefix, as in nAthair, is separated from it by a middle dot.
 romanian: ş and ţ with cedillas become ș and ț with commas.
 serbian: Cyrillic becomes Gaj's Latin alphabet.
+serbian-bare: Cyrillic becomes Latin, and Latin loses its marks: ђ and đ become dj, ч and ć become c.
+nukta: a letter and its nukta become one character, which normal form C does not have.
+width: full-width Latin letters and digits become narrow, half-width kana wide.
 indic: removes nuktas; a candrabindu, or a nasal before a consonant of its place, becomes an anusvara: हिन्दी, हिंदी.
 hebrew: removes vowel points and cantillation marks.
 chillu: Malayalam letters without a vowel become one character; before non-joiner and invisible, which take the joiner.

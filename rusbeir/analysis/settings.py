@@ -23,6 +23,7 @@ from rusbeir.analysis.recipes import (
 from rusbeir.analysis.subwords import HF, resolve_subwords
 from rusbeir.analysis.user_rules import (
     FILE,
+    PATTERNS,
     SUFFIXES,
     Rules,
     read_function,
@@ -84,9 +85,8 @@ def make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]]
     if settings["tokens"].startswith(HF):
         settings["tokens"] = resolve_subwords(settings["tokens"], path.parent)
     named = [(key, name) for key in _RULE_READERS for name in settings[key].split("+")]
-    settings["rules"] = tuple(
-        _read_rules(path, profile, key, name) for key, name in named if name.startswith((FILE, SUFFIXES, PYTHON))
-    )
+    prefixes = (FILE, SUFFIXES, PATTERNS, PYTHON)
+    settings["rules"] = tuple(_read_rules(path, profile, key, name) for key, name in named if name.startswith(prefixes))
     return replace(Recipe(language=path.stem), **settings)
 
 
@@ -145,8 +145,12 @@ def _check_values(path: Path, profile: str, settings: Mapping[str, Any], stop_fi
         "synonyms": (NOTHING,),
     }
     users = {
-        "tokens": (HF,), "lemmas": (FILE, PYTHON), "stop": (FILE,), "stemmer": (SUFFIXES, PYTHON), "synonyms": (FILE,)
-    }  # fmt: skip
+        "tokens": (HF,),
+        "lemmas": (FILE, PATTERNS, PYTHON),
+        "stop": (FILE,),
+        "stemmer": (SUFFIXES, PATTERNS, PYTHON),
+        "synonyms": (FILE,),
+    }
     for key, values in allowed.items():
         prefixes = users.get(key, ())
         listed = settings[key] if isinstance(settings[key], tuple) else (settings[key],)
@@ -185,18 +189,24 @@ def _read_rules(path: Path, profile: str, key: str, name: str) -> Rules:
             raise BadInput(f"{locate(path, key, profile)}: {error}") from error
     file = _find_file(path, profile, key, name)
     status = file.stat()
-    return _read_once(_RULE_READERS[key], name, file, status.st_mtime_ns, status.st_size)
+    reader = _RULE_READERS[key]
+    if name.startswith(PATTERNS):
+        from rusbeir.analysis.patterns import read_patterns as reader  # for few languages
+    return _read_once(reader, name, file, status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _read_once(read: Callable[[str, Path], Rules], name: str, file: Path, modified: int, size: int) -> Rules:
     """Read the file; the profiles of a language share the result until the file changes."""
     return read(name, file)
 
 
 def _find_file(path: Path, profile: str, key: str, name: str) -> Path:
-    """The file that a language file names; a relative path is relative to the language file."""
-    file = path.parent / Path(name.partition(":")[2]).expanduser()
+    """The file that a language file names; a relative path is relative to the language file, or to rusbeir's own."""
+    relative = Path(name.partition(":")[2]).expanduser()
+    file = path.parent / relative
+    if not file.is_file() and (data_folder("analyzers") / relative).is_file():
+        return data_folder("analyzers") / relative
     if not file.is_file():
         raise BadInput(
             f"{locate(path, key, profile)}: {name} names no file: there is no {file}. Write the path relative to the "

@@ -9,16 +9,21 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.text import digest, shorten
 from rusbeir.user_sources import digest_sources, import_function
 
+if TYPE_CHECKING:
+    from rusbeir.analysis.patterns import PatternRules
+
 FILE = "file:"
 """Begins the name of a file of lemmas, stop words or synonyms; the path is relative to the language file."""
 SUFFIXES = "suffixes:"
 """Begins the name of a file of suffix rules."""
+PATTERNS = "patterns:"
+"""Begins the name of a file of pattern rules."""
 
 Fold: TypeAlias = Callable[[Collection[str]], list[str]]
 """Folds words as the recipe folds tokens."""
@@ -128,7 +133,7 @@ class UserFunction:
         return call
 
 
-Rules: TypeAlias = LemmaList | SuffixRules | Synonyms | UserFunction
+Rules: TypeAlias = "LemmaList | SuffixRules | PatternRules | Synonyms | UserFunction"
 
 
 def describe_rules(rules: Rules) -> str:
@@ -141,7 +146,7 @@ def read_lemmas(name: str, path: Path) -> LemmaList:
     """Read a file of lines of a word, a tab and its lemma; lines that start with # are comments."""
     lemmas: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for number, line in _read_lines(path, "A list of lemmas"):
+    for number, line in read_lines(path, "A list of lemmas"):
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != 2 or not all(cells):
             raise BadInput(f"{path}:{number}: {line!r} is not a word, a tab and its lemma. Separate them by one tab.")
@@ -151,7 +156,8 @@ def read_lemmas(name: str, path: Path) -> LemmaList:
         if word in lines:
             raise BadInput(f"{path}:{number}: {word!r} is in line {lines[word]} already. Remove one of them.")
         lines[word], lemmas[word] = number, lemma
-    return LemmaList(name=name, digest=_digest(f"{word}\t{lemma}" for word, lemma in lemmas.items()), lemmas=lemmas)
+    parts = (f"{word}\t{lemma}" for word, lemma in lemmas.items())
+    return LemmaList(name=name, digest=digest_rules(parts), lemmas=lemmas)
 
 
 def read_suffixes(name: str, path: Path) -> SuffixRules:
@@ -162,7 +168,7 @@ def read_suffixes(name: str, path: Path) -> SuffixRules:
     """
     steps: list[dict[str, SuffixRule]] = [{}]
     lines: dict[str, int] = {}
-    for number, line in _read_lines(path, "A file of suffix rules"):
+    for number, line in read_lines(path, "A file of suffix rules"):
         if line.strip() == NEXT_STEP:
             steps.append({})
             lines.clear()
@@ -184,7 +190,7 @@ def read_suffixes(name: str, path: Path) -> SuffixRules:
         for number, rules in enumerate(steps)
         for suffix, rule in rules.items()
     ]
-    return SuffixRules(name=name, digest=_digest(parts), steps=steps)
+    return SuffixRules(name=name, digest=digest_rules(parts), steps=steps)
 
 
 def _read_suffix_rule(line: str, path: Path, number: int) -> tuple[list[str], SuffixRule]:
@@ -216,7 +222,7 @@ def _read_suffix_rule(line: str, path: Path, number: int) -> tuple[list[str], Su
 def read_synonyms(name: str, path: Path) -> Synonyms:
     """Read a file of synonyms, in the format of Solr: words with one meaning, or words => what replaces them."""
     lines: list[SynonymLine] = []
-    for number, text in _read_lines(path, "A file of synonyms"):
+    for number, text in read_lines(path, "A file of synonyms"):
         left, arrow, right = text.partition("=>")
         words = [word.strip() for word in left.split(",")]
         replacement = " ".join(word.strip() for word in right.split(",")) if arrow else words[0]
@@ -232,7 +238,7 @@ def read_synonyms(name: str, path: Path) -> Synonyms:
                 )
         lines.append(SynonymLine(number, tuple(words), replacement))
     parts = (f"{','.join(words)}\t{replacement}" for _, words, replacement in lines)
-    return Synonyms(name=name, digest=_digest(parts), path=path, lines=lines)
+    return Synonyms(name=name, digest=digest_rules(parts), path=path, lines=lines)
 
 
 def read_function(name: str, folder: Path) -> UserFunction:
@@ -241,7 +247,7 @@ def read_function(name: str, folder: Path) -> UserFunction:
     return UserFunction(name=name, digest=digest_sources(module)[:_DIGEST_CHARS], folder=folder)
 
 
-def _read_lines(path: Path, kind: str) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, kind: str) -> Iterator[tuple[int, str]]:
     """The number and the text of each line that is neither blank nor a comment."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -264,5 +270,6 @@ def _check_word(word: str, path: Path, number: int) -> None:
         raise BadInput(f"{path}:{number}: {word!r} has capitals and would match nothing. Write it in lower case.")
 
 
-def _digest(parts: Collection[str] | Iterator[str]) -> str:
+def digest_rules(parts: Collection[str] | Iterator[str]) -> str:
+    """The digest of rules, for signatures."""
     return digest(*parts, chars=_DIGEST_CHARS)
