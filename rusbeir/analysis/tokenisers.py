@@ -78,6 +78,36 @@ def unicode(text: str) -> list[str]:
     return tokens
 
 
+_CJK = regex.compile(r"(?:(?![々〻])[\p{Han}\p{Hiragana}\p{WB=Katakana}\p{Hangul}]\p{M}*)+")
+
+
+def cjk(text: str) -> list[str]:
+    """The tokens of uax29, where overlapping pairs of characters replace Chinese, Japanese and Korean ones.
+
+    Pairs are formed across neighbouring tokens, as by Lucene's CJKBigramFilter; a lone character stays as it is.
+
+    >>> cjk("多くの学生が3번 한국")
+    ['多く', 'くの', 'の学', '学生', '生が', '3번', '한국']
+    """
+    tokens: list[str] = []
+    run, end = "", 0
+    for match in _uax29().finditer(text):
+        is_cjk = _CJK.fullmatch(match[0]) is not None
+        if run and not (is_cjk and match.start() == end):
+            tokens += _pairs(run)
+            run = ""
+        if is_cjk:
+            run += match[0]
+        else:
+            tokens.append(match[0])
+        end = match.end()
+    return _cut([*tokens, *(_pairs(run) if run else [])])
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[start : start + 2] for start in range(max(1, len(run) - 1))]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Segmenter:
     """A tokeniser of an optional package."""
@@ -143,6 +173,7 @@ RULES: Mapping[str, Tokenise] = {
     "python-word": python_word,
     "uax29": uax29,
     "unicode": unicode,
+    "cjk": cjk,
 }
 TOKENISERS = (*RULES, *SEGMENTERS)
 """The names that a recipe can give for its tokens."""
@@ -268,7 +299,8 @@ def _uax29() -> Any:
     def ex(characters: str) -> str:  # WB4
         return f"(?:{characters}{wb('Format', 'Extend', 'ZWJ')}*+)"
 
-    letter = ex(wb("ALetter", "Hebrew_Letter"))
+    # Newer versions of Unicode than Lucene's take the Armenian hyphen and apostrophe for letters.
+    letter = ex(rf"[{wb('ALetter', 'Hebrew_Letter')}--[\u055a\u058a]]")
     hebrew = ex(wb("Hebrew_Letter"))
     digit = ex(r"[\p{WB=Numeric}\uFF10-\uFF19]")
     katakana = ex(wb("Katakana"))

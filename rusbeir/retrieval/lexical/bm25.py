@@ -180,7 +180,7 @@ def read_bm25(stage: Stage, *, language: str) -> Bm25:
         raise BadInput(f"{stage.name} takes options only, such as k1=0.9, not {stage.args[0]!s}.")
     options = _read_options(stage) if stage.options else {}
     profile = str(options.pop("profile", "default"))
-    settings = dict(profiles().get(profile, {}))
+    settings = dict(profiles().get(profile, {"lengths": "lucene"} if profile.startswith("lucene-") else {}))
     analysis = settings.pop("analysis", profile)
     if isinstance(analysis, dict):
         analysis = analysis.get(language, analysis["other"])
