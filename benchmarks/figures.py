@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks import (
     attribution,
     audit,
+    batches,
     cluster,
     frameworks,
     fuzz,
@@ -185,7 +186,7 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "structure": (walks, fuzz),
     "speed": (run, source_bias),
     "simulated": (position, judges),
-    "made": (synthesis, quality_control),
+    "made": (synthesis, quality_control, batches),
     "small": (nano,),
     "planted": (audited, attribution),
     "rated": (audit,),

@@ -18,6 +18,7 @@ import orjson
 import rusbeir
 from rusbeir import processes
 
+MEMORY = Path(rusbeir.__file__).parent / "datasets" / "mini" / "memory.en-ru.tsv"
 _NUMBERED = re.compile(r"(\S[^.]*) (\d+)\.")
 _MASK = re.compile(r"(<x id=\"\d+\"/>)")
 _PLAIN = re.compile(r"[^.\d]+\.")
@@ -26,8 +27,7 @@ _PLAIN = re.compile(r"[^.\d]+\.")
 @cache
 def pairs() -> dict[str, str]:
     """English sentence -> Russian sentence, both with one full stop and without numbers."""
-    path = Path(rusbeir.__file__).parent / "datasets" / "mini" / "memory.en-ru.tsv"
-    rows = (line.split("\t") for line in path.read_text(encoding="utf-8").splitlines())
+    rows = (line.split("\t") for line in MEMORY.read_text(encoding="utf-8").splitlines())
     return {english: russian for english, russian in rows if _PLAIN.fullmatch(english) and _PLAIN.fullmatch(russian)}
 
 

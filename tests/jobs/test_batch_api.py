@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -226,4 +227,14 @@ def test_killed_at_any_moment(tmp_path, provider):
     answers, spent = send(tmp_path / "j.sqlite", MANY)
     assert answers.values == SUMS
     assert set(provider.paid.values()) == {1}
+    assert spent.requests == provider.paid.total()
+
+
+def test_a_clock_that_jumps(tmp_path, provider, monkeypatch):
+    """Nothing waits by the time of day: a clock that is set back or forward changes neither answers nor bills."""
+    times = itertools.cycle([1e9, 2e9, 5e8])
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    provider.failing = 0.5
+    answers, spent = send(tmp_path / "j.sqlite", MANY)
+    assert (answers.values, set(provider.paid.values())) == (SUMS, {1})
     assert spent.requests == provider.paid.total()

@@ -76,6 +76,12 @@ class BatchServer:
     def __exit__(self, *_: object) -> None:
         self._running.__exit__(None, None, None)
 
+    def forget(self) -> None:
+        """Begin again: no batch, no file, and nothing is paid."""
+        with self._lock:
+            for state in (self.batches, self.files, self.paid, self._failed):
+                state.clear()
+
     def answer(self, method: str, path: str, query: str, body: bytes) -> tuple[int, bytes]:
         """(status, body) of a request."""
         parts = path.strip("/").split("/")

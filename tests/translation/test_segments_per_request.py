@@ -98,7 +98,7 @@ def test_a_port_of_several_segments_a_request(tmp_path, serve, monkeypatch):
     assert together["spent"]["requests"] == len(model.asked) < n_alone
     assert len({asked["messages"][0]["content"] for asked in groups}) == 1  # What comes first is in providers' caches.
     assert all(asked["response_format"]["json_schema"]["schema"] == SCHEMA for asked in groups)
-    with BatchServer(translate, failing=0.3) as provider:
+    with BatchServer(translate) as provider:
         monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
         batched = port(source, out=tmp_path / "batched", segments_per_request=4, batch=0.5, **order)
         assert set(provider.paid.values()) == {1}

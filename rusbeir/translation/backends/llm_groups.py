@@ -41,8 +41,12 @@ FRAME_TOKENS = 24
 """About what a text takes in addition: its number, its frame and its first words, sent and answered."""
 _MARK = re.compile(r'<x id="\d+"/>')
 _MIN_COMPARED_CHARS = 20
-_UNLIKE = 2.0
-"""A translation that is so many times as long, or as short, as the others of its request suggest is of other texts."""
+_UNLIKE = 1.5
+"""A translation that is so many times as long, or as short, as the others of its request suggest may be of other texts.
+
+Of translations by people, 1.2 % are asked again then, and most of those that were divided wrongly
+(benchmarks/batches.py).
+"""
 
 
 class Item(NamedTuple):
