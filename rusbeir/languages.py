@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import Any
 
 from rusbeir.errors import UnknownName
 from rusbeir.storage import data_folder
@@ -138,6 +140,23 @@ def iso639_3(tag: str) -> str:
 def iso639_1() -> tuple[str, ...]:
     """Return the two-letter codes of languages."""
     return tuple(_iso639())
+
+
+DETECTOR_CODES: Mapping[str, str] = {"nb": "no", "iw": "he", "in": "id", "fil": "tl"}
+"""The codes of py3langid, where they differ from BCP 47."""
+
+
+def load_detector() -> Any:
+    """Return a LanguageIdentifier of py3langid, whose set_languages restricts it without changing others."""
+    return copy.copy(_detector())
+
+
+@cache
+def _detector() -> Any:
+    # Imported here, as loading takes 2 seconds.
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @cache

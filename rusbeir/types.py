@@ -287,7 +287,9 @@ class Dataset:
                 are not judged are left out, unless nothing is judged.
             qrels: A table, query_id -> {doc_id: grade}, query_id -> [doc_id], triples (query id, document id, grade),
                 or a file of TREC's. Without judgements the dataset can be indexed and searched, not measured.
-            language: The BCP 47 tag of the documents, such as "ru".
+            language: The BCP 47 tag of the documents, such as "ru". Several, as in "ru,en", are those of a dataset in
+                several languages: a document or a query that does not name its own ("lang") has the one of these that
+                is detected. "mul" is for documents that all name theirs.
             columns: Columns with other names: {"id": "sku", "text": ["name", "description"]}, or
                 "id=sku,text=name+description"; several are joined. Queries have query_id and query, judgements
                 query_id, doc_id and grade.
@@ -316,9 +318,11 @@ class Dataset:
             raise BadInput("The language of the documents is missing. Name it, such as language='ru'.")
         # What people have is read by a room of a floor above, which is asked by name.
         documents, texts, judged = _call("rusbeir.datasets", "make_parts", corpus, queries, qrels, columns, language)
+        languages = tuple(tag.strip() for tag in language.split(",")) if "," in language else ()
         card = Card(
             name=name,
-            language=language,
+            language=MULTILINGUAL if languages else language,
+            languages=languages,
             split=split,
             licence=licence,
             source=source,
@@ -326,7 +330,10 @@ class Dataset:
             self_suffixes=self_suffixes,
             provenance=provenance or {},
         )
-        return cls(corpus=documents, queries=texts, qrels=judged, card=card)
+        dataset = cls(corpus=documents, queries=texts, qrels=judged, card=card)
+        if card.language == MULTILINGUAL or count_languages(documents).keys() - {"", language}:
+            dataset = _call("rusbeir.datasets", "name_languages", dataset)
+        return dataset
 
     __repr__ = describe_dataset
     _repr_html_ = dataset_html

@@ -61,13 +61,19 @@ def read_language_tag(text: str | None) -> str | None:
     from rusbeir.analysis import find_language, language_files
     from rusbeir.languages import parse_language
 
+    if "," in text:
+        return ",".join(str(read_language_tag(part.strip())) for part in text.split(","))
     tag = find_language(text)
     return tag if tag in language_files() else find_language(parse_language(text))
 
 
 Lang: TypeAlias = Annotated[
     str | None,
-    typer.Option("--lang", callback=read_language_tag, help="Language of a path without a card (BCP 47, such as ru)."),
+    typer.Option(
+        "--lang",
+        callback=read_language_tag,
+        help="Language of a path without a card (BCP 47, such as ru), or its languages: ru,kk,en.",
+    ),
 ]
 Split: TypeAlias = Annotated[str | None, typer.Option("--split", help="Split of a path, such as test.")]
 Columns: TypeAlias = Annotated[

@@ -15,6 +15,7 @@ from .corpus import JsonlCorpus as JsonlCorpus
 from .corpus import hash_id as hash_id
 from .corpus import open_corpus as open_corpus
 from .corpus import write_ids as write_ids
+from .detection import name_languages as name_languages
 from .exporting import export_tables as export_tables
 from .fetching.download import NotAtHand as NotAtHand
 from .fetching.hub import require_connection as require_connection

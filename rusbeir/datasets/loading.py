@@ -7,6 +7,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 from rusbeir.datasets.columns import Columns, read_columns
@@ -19,7 +20,7 @@ from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest, has_control, shorten
-from rusbeir.types import Card, Dataset, Doc, MultilingualQueries, Progress, Qrels, silent
+from rusbeir.types import MULTILINGUAL, Card, Dataset, Doc, MultilingualQueries, Progress, Qrels, silent
 
 _REPORT_EVERY = 10_000
 _COPY_VERSION = "3"
@@ -42,7 +43,9 @@ def load(
     Args:
         name_or_path: A name that `rusbeir datasets` lists, or a folder, zip or file; a path may end in a view, as
             squad.json/sentences does.
-        language: The BCP 47 tag of the documents, for a path whose card.json does not name it.
+        language: The BCP 47 tag of the documents, for a path whose card.json does not name it. Several, as in "ru,en",
+            are those of a dataset in several languages: a document or a query that does not name its own ("lang") has
+            the one of these that is detected.
         split: The split; by default the card's, or the only one. "all" joins the queries and judgements of all.
         judged: Whether judgements are needed. With False, documents alone are enough: a dataset without judgements is
             loaded with the queries that it has and without qrels, for systems to be run on.
@@ -183,7 +186,7 @@ def load_splits(
     if len(opened) > 1:
         _refuse_other_documents(name_or_path, [split_opened.reader for split_opened in opened])
     loaded = _read_splits(opened, all_queries, judged, progress)
-    card = opened[0].card
+    card = loaded.dataset.card
     if len(loaded.qrels) > 1:
         name = card.name if sources[0].name_or_path == name_or_path else str(name_or_path)
         card = dataclasses.replace(card, name=name, split=ALL_SPLITS)
@@ -238,6 +241,8 @@ def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, prog
     if languages:
         queries = MultilingualQueries(queries, languages)
     dataset = Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card)
+    if card.language == MULTILINGUAL or corpus.languages.keys() - {"", card.language}:
+        dataset = resolve_name("rusbeir.datasets:name_languages")(dataset)
     return LoadedSplits(dataset, splits, metadata, reader.id_suffixes)
 
 

@@ -89,7 +89,9 @@ def _read_documents(source: Any, columns: Columns) -> Iterator[Any]:
                     f"Document {number} of the corpus ({doc_id!r}) has no text. Give it one, or join columns: "
                     "columns={'text': ['name', 'description']}."
                 )
-            language = _read_language(tag, f"Document {number} of the corpus ({doc_id!r})")
+            language = _read_language(
+                tag if chosen[3] else record.get("lang"), f"Document {number} of the corpus ({doc_id!r})"
+            )
             yield Doc(_text_id(doc_id), text, (title if chosen[2] else record.get("title")) or "", language)
         else:
             yield record
@@ -120,7 +122,8 @@ def _read_queries(source: Any, columns: Columns) -> Iterator[Query]:
             yield Query(f"q{number}", record)
         elif isinstance(record, Mapping):
             query_id, text, tag = (join_values(record, parts) for parts in chosen)
-            yield Query(_text_id(query_id), text, _read_language(tag, f"Query {query_id!r}"))
+            language = _read_language(tag if chosen[2] else record.get("lang"), f"Query {query_id!r}")
+            yield Query(_text_id(query_id), text, language)
         elif isinstance(record, tuple) and len(record) == 2:
             yield Query(_text_id(record[0]), record[1])
         else:

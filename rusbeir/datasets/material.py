@@ -13,7 +13,7 @@ from rusbeir.datasets.corpus import JsonlCorpus
 from rusbeir.datasets.loading import load_splits
 from rusbeir.datasets.opening import ALL_SPLITS
 from rusbeir.errors import BadInput, option
-from rusbeir.types import Corpus, Dataset, Doc, Progress, Qrels, select_queries, silent
+from rusbeir.types import MULTILINGUAL, Corpus, Dataset, Doc, Progress, Qrels, select_queries, silent
 
 FIELDS = ("title", "text", "query")
 
@@ -36,6 +36,8 @@ class Material:
     def language(self) -> str:
         """The language that is translated. Raises BadInput where the fields are in two."""
         card = self.dataset.card
+        if card.language == MULTILINGUAL:
+            raise BadInput(f"{card.name} is in several languages: translate the datasets that it was made of.")
         if not card.query_language:
             return card.language
         spoken = {card.asked_in if name == "query" else card.language for name in self.fields}

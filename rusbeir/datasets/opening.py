@@ -20,7 +20,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.languages import parse_language, read_language_tag
 from rusbeir.storage import cache_folder
 from rusbeir.text import write_command
-from rusbeir.types import Card, Progress, silent
+from rusbeir.types import MULTILINGUAL, Card, Progress, silent
 
 COUNTS = ("n_docs", "n_queries", "n_qrels")
 Expected: TypeAlias = Mapping[str, Any]
@@ -63,7 +63,8 @@ def open_reader(
     where judgements are needed (judged) that are not published, before anything is fetched.
     """
     name = str(name_or_path)
-    language = language and parse_language(language)
+    languages = tuple(map(parse_language, language.split(","))) if language and "," in language else ()
+    language = MULTILINGUAL if languages else language and parse_language(language)
     if name.startswith(IRDS):
         return _open_irds(name, language, split, judged, download)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
@@ -80,7 +81,13 @@ def open_reader(
         return _open_path(
             path,
             ReadRequest(
-                path=path, language=language or "", split=split, view=view, judged=judged, columns=columns or {}
+                path=path,
+                language=language or "",
+                languages=languages,
+                split=split,
+                view=view,
+                judged=judged,
+                columns=columns or {},
             ),
         )
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or name.endswith(_PATH_ENDINGS):
@@ -226,7 +233,7 @@ def _open_path(path: Path, request: ReadRequest) -> Opened:
         split=reader.split,
         ignore_titles=known.get("ignore_titles", kind.ignore_titles),
         self_suffixes=tuple(known.get("self_suffixes", reader.id_suffixes if known.get("self_retrieval") else ())),
-        languages=tuple(map(parse_language, known.get("languages", ()))),
+        languages=tuple(map(parse_language, known.get("languages", request.languages))),
         query_language=asked_in if (asked_in := known.get("query_language", "")) != language else "",
         **{
             key: known[key]

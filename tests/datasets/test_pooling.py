@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import find_obstacle, join_datasets, load, pool
+from rusbeir.datasets import find_obstacle, join_datasets, load, load_material, pool
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.types import Dataset, MultilingualQueries
 
@@ -127,3 +128,18 @@ def test_xquad_r_has_the_counts_of_lareqa(tmp_path: Path, shared_data: Path):
     loaded = load(tmp_path / "pool")
     assert {len(grades) for grades in loaded.qrels.values()} == {11}
     assert loaded.corpus["47-4-2@zh"].text.startswith("应力张量")
+
+
+def test_queries_of_one_set_that_several_corpora_have_are_one():
+    """As of NeuCLIR, whose topics in English are asked of documents in Persian, Russian and Chinese."""
+    parts = [make(language, queries={"t1": "kettles"}, qrels={"t1": {"d1": 1}}) for language in ("ru", "zh")]
+    cards = [dataclasses.replace(part.card, query_language="en") for part in parts]
+    joined = join_datasets([dataclasses.replace(part, card=card) for part, card in zip(parts, cards, strict=True)])
+    assert joined.queries == {"t1@en": "kettles"}
+    assert joined.qrels == {"t1@en": {"d1@ru": 1, "d1@zh": 1}}
+
+
+def test_a_pool_is_not_translated():
+    joined = join_datasets([make("ru"), make("en")])
+    with pytest.raises(BadInput, match="is in several languages: translate the datasets that it was made of"):
+        _ = load_material(joined).language

@@ -28,11 +28,11 @@ from rusbeir.types import (
 DOCS = [
     {"_id": "r", "text": "Кошка спит.", "lang": "ru"},
     {"_id": "e", "text": "The cat sleeps.", "title": "Cats", "lang": "eng"},
-    {"_id": "n", "text": "12-34"},
+    {"_id": "n", "text": "12-34", "lang": "en"},
 ]
-QUERIES = [{"_id": "q1", "text": "кошка", "lang": "ru"}, {"_id": "q2", "text": "cat"}]
+QUERIES = [{"_id": "q1", "text": "кошка", "lang": "ru"}, {"_id": "q2", "text": "cat", "lang": "en"}]
 QRELS = {"q1": {"r": 1}, "q2": {"e": 1}}
-EXPECTED = [Doc("r", "Кошка спит.", "", "ru"), Doc("e", "The cat sleeps.", "Cats", "en"), Doc("n", "12-34")]
+EXPECTED = [Doc("r", "Кошка спит.", "", "ru"), Doc("e", "The cat sleeps.", "Cats", "en"), Doc("n", "12-34", "", "en")]
 
 
 def make_pool() -> Dataset:
@@ -47,11 +47,13 @@ def canonical(*fields: str | int) -> bytes:
 def test_a_language_is_hashed_where_it_is_named_and_nowhere_else():
     """By the rule of the fingerprint, written here with Python's json and hashlib."""
     lines = [canonical("r", "", "Кошка спит.", "ru"), canonical("e", "Cats", "The cat sleeps.", "en")]
-    corpus = hashlib.sha256(b"".join([*lines, canonical("n", "", "12-34")])).hexdigest()
-    queries = [canonical("q1", "кошка", "ru"), canonical("q2", "cat")]
+    corpus = hashlib.sha256(b"".join([*lines, canonical("n", "", "12-34", "en")])).hexdigest()
+    queries = [canonical("q1", "кошка", "ru"), canonical("q2", "cat", "en")]
     judged = [canonical("q1", "r", 1), canonical("q2", "e", 1)]
     whole = hashlib.sha256(b"".join([canonical(corpus), *queries, *judged])).hexdigest()
     assert (make_pool().corpus.sha256, make_pool().fingerprint) == (corpus, whole)
+    unnamed = MemoryCorpus([Doc("n", "12-34")])
+    assert unnamed.sha256 == hashlib.sha256(canonical("n", "", "12-34")).hexdigest()
     plain = {query["_id"]: query["text"] for query in QUERIES}
     assert fingerprint(corpus, MultilingualQueries(plain, {}), QRELS) == fingerprint(corpus, plain, QRELS)
 
@@ -62,9 +64,9 @@ def test_a_folder_keeps_languages(tmp_path: Path):
     loaded = load(tmp_path / "pool")
     assert list(loaded.corpus) == EXPECTED
     assert loaded.corpus["e"] == loaded.corpus[1] == EXPECTED[1]
-    assert count_languages(loaded.corpus) == count_languages(pool.corpus) == {"ru": 1, "en": 1, "": 1}
+    assert count_languages(loaded.corpus) == count_languages(pool.corpus) == {"ru": 1, "en": 2}
     assert isinstance(loaded.queries, MultilingualQueries)
-    assert loaded.queries.languages == {"q1": "ru"}
+    assert loaded.queries.languages == {"q1": "ru", "q2": "en"}
     assert (loaded.card.language, loaded.card.languages) == ("mul", ("ru", "en"))
     assert loaded.fingerprint == pool.fingerprint
     assert validate(tmp_path / "pool") == []

@@ -88,6 +88,8 @@ class ReadRequest:
 
     path: Path
     language: str
+    languages: tuple[str, ...] = ()
+    """The languages among which those of its documents are, where they are in several; the language is then "mul"."""
     split: str | None = None
     view: str | None = None
     """Which of several datasets made of the same files is meant; None for the format's first."""

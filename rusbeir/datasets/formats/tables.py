@@ -151,7 +151,9 @@ def _values(
 ) -> Iterator[tuple[Place, list[Any]]]:
     for file in files:
         for location, chosen, record in _checked_rows(file, columns, complain, named):
-            yield location, [join_values(record, parts) for parts in chosen]
+            # An optional key that the first record of a JSONL lacks may be in later ones.
+            values = (parts or column.names[:1] for parts, column in zip(chosen, columns, strict=True))
+            yield location, [join_values(record, parts) for parts in values]
 
 
 def _checked_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 import string
 import tomllib
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import regex
 
 from rusbeir.errors import BadInput
-from rusbeir.languages import scripts_of
+from rusbeir.languages import DETECTOR_CODES, load_detector, scripts_of
 from rusbeir.storage import data_folder
 from rusbeir.translation.translator import Flag, Segment
 
@@ -30,8 +29,6 @@ _MIN_SHARE = 0.5
 _ASCII_LETTERS = string.ascii_letters.encode()
 _TYPOGRAPHIC = re.compile("[«»“”„’–—…№]")
 _RARE_HAN = ("\U00020000", "\U000323af")
-# The codes of py3langid, where they differ from BCP 47.
-_ALIASES = {"nb": "no", "iw": "he", "in": "id", "fil": "tl"}
 
 
 class Phrases(NamedTuple):
@@ -133,7 +130,7 @@ def wrong_language(segment: Segment) -> Flag | None:
     alone = _is_alone_in_script(source_language, target_language)
     if alone and _is_mostly(scripts_of(target_language), segment.answer):
         return None
-    target = _ALIASES.get(target_language, target_language)
+    target = DETECTOR_CODES.get(target_language, target_language)
     known = set(_LETTERS.findall(segment.source))
     fresh = " ".join(word for word in _LETTERS.findall(segment.answer) if word not in known)
     if len(fresh) < MIN_CHARS:
@@ -188,15 +185,7 @@ def _is_alone_in_script(source_language: str, target_language: str) -> bool:
 
 @cache
 def _identifier(source_language: str, target_language: str) -> Any:
-    identifier = copy.copy(_model())
-    codes = {_ALIASES.get(code, code) for code in (source_language, target_language, "en", *read_phrases())}
+    identifier = load_detector()
+    codes = {DETECTOR_CODES.get(code, code) for code in (source_language, target_language, "en", *read_phrases())}
     identifier.set_languages(sorted(codes & set(identifier.labels)))
     return identifier
-
-
-@cache
-def _model() -> Any:
-    # Imported here, as loading takes 2 seconds.
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
