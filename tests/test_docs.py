@@ -34,7 +34,7 @@ CHANGES = {
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED], ids=lambda page: page.name)
 def test_blocks_of_a_page(page, shared_data, tmp_path, request):
     """A page's blocks run in order in one folder, as a reader would type them."""
-    if page.name == "elasticsearch.md":
+    if page.name in ("elasticsearch.md", "multilingual.md"):
         request.getfixturevalue("elasticsearch")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"RUSBEIR_DATA": str(shared_data), "PATH": path}
