@@ -32,6 +32,8 @@ class PublishedFigure:
     """How much ours may differ, in points."""
     cause: str
     """What is known to cause a difference."""
+    language: str = "en"
+    """That of a collection which is not registered."""
     k: int = 100
     titles: bool = False
     """Whether titles are read although the registered row leaves them out."""
@@ -131,7 +133,7 @@ def _open(figure: PublishedFigure, *, fetch: bool, progress: Progress) -> Datase
     for folder in filter(None, os.environ.get("RUSBEIR_DATA", "").split(os.pathsep)):
         # Classic collections are not registered: nobody offers them in a format that could be downloaded and read.
         if figure.get and (path := Path(folder) / figure.dataset).is_dir():
-            return load(path, language="en", progress=progress)
+            return load(path, language=figure.language, progress=progress)
     dataset = load(figure.dataset, download=fetch, progress=progress)
     if figure.titles and isinstance(dataset.corpus, JsonlCorpus):
         corpus = open_corpus(dataset.corpus.path, progress=progress)

@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 
+import ir_datasets
 import pytest
 
 from rusbeir.datasets import read_registry
 from rusbeir.errors import UnknownName
 from rusbeir.evaluation import check_measures
 from rusbeir.reproduction import PublishedFigure, published_figures, reproduce
-from rusbeir.retrieval import check_names
+from rusbeir.retrieval import check_names, resolve
 
 FIGURES = published_figures()
 
@@ -20,12 +21,33 @@ FIGURES = published_figures()
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: f"{figure.dataset} {figure.system}")
 def test_every_row_names_what_exists(figure: PublishedFigure):
     aliases = {alias for entry in read_registry().values() for alias in entry.aliases}
-    assert figure.get or figure.dataset in read_registry() or figure.dataset in aliases
+    if figure.dataset.startswith("irds:"):
+        assert figure.dataset.removeprefix("irds:").partition("?")[0] in ir_datasets.registry
+    else:
+        assert figure.get or figure.dataset in read_registry() or figure.dataset in aliases
     check_names(figure.system)
+    if "lucene-" in figure.system:
+        assert resolve(figure.system, language=figure.language).signature
     assert check_measures(list(figure.values)) == tuple(figure.values)
     assert figure.over in ("all", "answered")
     assert figure.source
     assert figure.cause
+
+
+def test_anserini_s_languages_are_rows_with_lucene_s_analyzers():
+    rows = {(figure.dataset, figure.system): figure for figure in FIGURES}
+    flat = "fields=flat,k1=0.9,b=0.4"
+    arabic = rows["trec-2002-ar", f"bm25(profile=lucene-ar,{flat})"]
+    assert arabic.values == {"AP": 29.32, "P@20": 36.10, "nDCG@20": 40.56}
+    assert rows["ntcir-8-zh", f"bm25(profile=lucene-zh,{flat})"].values == {
+        "AP": 40.14,
+        "P@20": 38.49,
+        "nDCG@20": 47.57,
+    }
+    assert rows["miracl/fi/dev", f"bm25(profile=lucene-fi,{flat})"].values == {"nDCG@10": 55.13, "R@100": 89.10}
+    assert rows["irds:mr-tydi/te/test", f"bm25(profile=lucene-te,{flat})"].values == {"RR@100": 52.83, "R@100": 89.71}
+    for family, count in (("MIRACL", 18), ("Mr. TyDi", 11), ("CIRAL", 8), ("HC4", 6), ("NeuCLIR", 1), ("FIRE", 2)):
+        assert sum(family in figure.source and "erini" in figure.source for figure in FIGURES) == count
 
 
 def test_the_claims_of_the_issue_and_the_papers_are_rows():
