@@ -13,6 +13,7 @@ from rusbeir.diagnostics.language_statistics import compare_equals, shuffle_lang
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import Units, evaluate, split_by_pair, split_by_query
 from rusbeir.site import write_site
+from tests.support import browser
 from tests.support.pools import LANGUAGES, PlantedPreference, make_pool
 
 NONE = PlantedPreference(bonus=lambda asked_in, language: 0.0, signature="none")
@@ -166,3 +167,23 @@ def test_documents_are_read_back_and_shown(tmp_path):
     assert "the query&#39;s" in page
     assert "Kazakh" in page
     assert all(sentence in page for sentence in diagnosis.sentences)
+
+
+def test_the_page_fits_a_telephone_and_breaks_no_rule(tmp_path, needs):
+    needs("Chromium", browser.CHROMIUM.exists(), browser.REMEDY)
+    diagnosis = diagnose_language(make_pool(), OWN, out=tmp_path / "results", permutations=100, k=2)
+    save_diagnosis(diagnosis.to_dict(), tmp_path / "results")
+    write_site([tmp_path / "results"], tmp_path / "site")
+    with browser.launched() as chromium:
+        page = chromium.new_page(viewport={"width": 420, "height": 900})
+        page.goto((tmp_path / "site" / "language.html").as_uri())
+        assert browser.violations(page) == []
+        assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        captions = page.locator("table.heat caption").all_inner_texts()
+        assert len(captions) == 3
+        # With two hits the query's own text is always among them, and ten hits in a language never are.
+        own_cells = [
+            page.locator("table.heat").nth(1).locator("tbody tr").nth(n).locator("td").nth(n) for n in range(3)
+        ]
+        assert [cell.inner_text() for cell in own_cells] == ["100"] * 3
+        assert page.locator("table.heat").nth(2).locator("td", has_text="*").count() == 9
