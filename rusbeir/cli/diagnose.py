@@ -282,6 +282,8 @@ def language(
 
 def _print_languages(diagnosis: LanguagePreference) -> None:
     """Print the rates of languages, then the scores of each language of queries and of each pair."""
+    from rusbeir.comparison import format_p
+
     columns = ["queries", "above equals %", "low", "high", "shuffled", "p", "first %"]
     rates = [diagnosis.own_language, *diagnosis.languages] if diagnosis.own_language else diagnosis.languages
     rows = [
@@ -290,7 +292,7 @@ def _print_languages(diagnosis: LanguagePreference) -> None:
             f"{rate.n_queries:,}",
             *(f"{100 * value:.1f}" for value in (rate.rate, rate.low, rate.high)),
             f"{100 * rate.chance_low:.1f} to {100 * rate.chance_high:.1f}",
-            f"{rate.p:.3f}",
+            format_p(rate.p),
             "–" if rate.first is None else f"{100 * rate.first:.1f}",
         ]
         for rate in rates
