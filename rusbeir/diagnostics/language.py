@@ -160,7 +160,7 @@ def diagnose_language(
         languages=languages,
         queries=tuple(_describe_queries(dataset, run, row["depth"])),
         pairs=tuple(replace(pair, rate=_average_rate(answers, pair)) for pair in pairs),
-        sentences=tuple(conclude(own_rate, languages, len(set(answers.asked_in)))),
+        sentences=tuple(conclude(own_rate, languages, answers.asked_in)),
     )
 
 

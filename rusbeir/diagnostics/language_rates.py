@@ -67,12 +67,17 @@ def describe_rate(
     )
 
 
-def conclude(own_rate: LanguageRate | None, languages: Sequence[LanguageRate], n_asked: int) -> Iterator[str]:
-    """Say what the rates show, and what they do not."""
+def conclude(
+    own_rate: LanguageRate | None, languages: Sequence[LanguageRate], asked_in: Sequence[str]
+) -> Iterator[str]:
+    """Say what the rates show, and what they do not, for queries asked in these languages."""
     if own_rate:
         yield f"{_compare_words('in the language of the query', own_rate)}: {_judge(own_rate)}."
-        if n_asked == 1 and _is_shown(own_rate):
+        if len(set(asked_in)) == 1 and _is_shown(own_rate):
             yield "All queries are in one language, so that may be a preference for it whatever is asked."
+    if lacking := len(asked_in) - (own_rate.n_queries if own_rate else 0):
+        queries = "1 query has" if lacking == 1 else f"{lacking:,} queries have"
+        yield f"{queries} no equals in the language of the query and in another, and say nothing about it."
     pivot = next((rate for rate in languages if rate.language == PIVOT), None)
     if pivot:
         yield f"{_compare_words(f'in {english_name(PIVOT)}, for queries in other languages,', pivot)}: {_judge(pivot)}."

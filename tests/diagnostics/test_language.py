@@ -13,6 +13,7 @@ from rusbeir.diagnostics.language_statistics import compare_equals, shuffle_lang
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import Units, evaluate, split_by_pair, split_by_query
 from rusbeir.site import write_site
+from rusbeir.types import MultilingualQueries
 from tests.support import browser
 from tests.support.pools import LANGUAGES, PlantedPreference, make_pool
 
@@ -154,6 +155,16 @@ def test_queries_in_one_language_leave_open_whom_a_preference_is_for(tmp_path):
     diagnosis = diagnose_language(dataset, OWN, out=tmp_path, permutations=200)
     assert diagnosis.own_language.rate == 1.0
     assert diagnosis.sentences[1].startswith("All queries are in one language")
+
+
+def test_queries_in_a_language_that_the_pool_lacks_are_counted(tmp_path):
+    pool = make_pool()
+    asked_in = {query_id: "sw" if query_id.endswith("@kk") else query_id[-2:] for query_id in pool.queries}
+    dataset = replace(pool, queries=MultilingualQueries(pool.queries, asked_in))
+    diagnosis = diagnose_language(dataset, OWN, out=tmp_path, permutations=100)
+    assert diagnosis.own_language.n_queries == 60
+    assert "30 queries have no equals in the language of the query and in another" in diagnosis.sentences[1]
+    assert [part.query_language for part in diagnosis.queries] == ["en", "ru", "sw"]
 
 
 def test_documents_are_read_back_and_shown(tmp_path):
