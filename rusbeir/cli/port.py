@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,9 +18,9 @@ from rusbeir.text import write_command
 
 def port(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Registered names or paths.")],
-    to: Annotated[str, typer.Option("--to", help="The language to translate into (BCP 47, such as ru).")],
+    to: Annotated[str, typer.Option("--to", help="The language to translate into (BCP 47, such as ru), or ru,kk,es.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the port; of several datasets, a folder each below it.")
+        Path | None, typer.Option("--out", help="Folder of the port; of several ports, a folder each below it.")
     ] = None,
     translator: Annotated[
         str | None,
@@ -99,7 +100,8 @@ def port(
 ) -> None:
     """Translate datasets into another language, as datasets with the same ids and judgements.
 
-    It can be killed at any moment: the same command resumes it, and what was translated is never lost.
+    It can be killed at any moment: the same command resumes it, and what was translated is never lost. Of several
+    languages each is a port, and all have one budget; {to} in the names of files stands for the language.
 
     Example: rusbeir port mini/en --to es --translator apertium --out mini-es
     """
@@ -107,6 +109,8 @@ def port(
     from rusbeir.errors import BadInput
     from rusbeir.translation import port as port_one
 
+    files = {"glossary": glossary, "memory": memory, "export": export}
+    targets = _read_targets(to, files, single={"--retry-segments": retry_segments, "--batch-out": batch_out})
     if retry_segments is not None and len(datasets) > 1:
         raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
     has_translator = bool(translator or retry_failed or retry_segments)
@@ -129,7 +133,7 @@ def port(
         segments_per_request=segments_per_request,
     )
     order = {
-        "to": to, "translator": translator, "language": lang, "split": split, "all_queries": all_queries,
+        "translator": translator, "language": lang, "split": split, "all_queries": all_queries,
         "fields": tuple((fields or ",".join(FIELDS)).split(",")), "sample": sample, "seed": seed, "glossary": glossary,
         **translator_options,
     }  # fmt: skip
@@ -137,11 +141,11 @@ def port(
         if translator is None:
             raise BadInput("--dry-run needs a --translator.")
         priced = options.add_prices(order, llm, batch, batch_share) if llm else order
-        _dry_run(datasets, as_json=as_json, **priced)
+        _dry_run(datasets, targets, as_json=as_json, **priced)
         return
     assert out is not None
     _port(
-        {dataset: out if len(datasets) == 1 else out / slug(dataset) for dataset in datasets},
+        _list_jobs(datasets, targets, out),
         as_json=as_json,
         name=name,
         licence=licence,
@@ -180,27 +184,76 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "dataset"
 
 
-def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | None, **order: Any) -> None:
+class _Job(NamedTuple):
+    """One port of a call."""
+
+    dataset: str
+    to: str
+    out: Path
+
+
+def _list_jobs(datasets: list[str], targets: list[str], out: Path) -> list[_Job]:
+    """List the ports of a call, each with its folder: out itself for one alone."""
+    folders = {dataset: out if len(datasets) == 1 else out / slug(dataset) for dataset in datasets}
+    return [
+        _Job(dataset, target, folder if len(targets) == 1 else folder / target)
+        for dataset, folder in folders.items()
+        for target in targets
+    ]
+
+
+_OF_LANGUAGE = ("glossary", "memory", "export")
+"""Parameters that are files of one language, in whose names {to} stands for it."""
+
+
+def _read_targets(to: str, files: dict[str, Path | None], single: dict[str, object]) -> list[str]:
+    """Read the languages of --to. Raises BadInput where several have one file, or what is of one port alone."""
+    from rusbeir.errors import BadInput
+    from rusbeir.languages import parse_language
+
+    targets = list(dict.fromkeys(parse_language(part.strip()) for part in to.split(",")))
+    for name, path in files.items() if len(targets) > 1 else ():
+        if path is not None and "{to}" not in str(path):
+            example = path.with_name(f"{path.stem}.{{to}}{path.suffix}")
+            raise BadInput(f"--{name} {path} is of one language: write {{to}} for it, as in --{name} '{example}'.")
+    for name, value in single.items() if len(targets) > 1 else ():
+        if value is not None:
+            raise BadInput(f"{name} is of one port: port into the languages of --to one by one.")
+    return targets
+
+
+def _fill(order: dict[str, Any], target: str) -> dict[str, Any]:
+    """Return the arguments of a port into that language."""
+    files = {name: str(order[name]).replace("{to}", target) for name in _OF_LANGUAGE if order.get(name) is not None}
+    return {**order, "to": target, **{name: Path(path) for name, path in files.items()}}
+
+
+def _port(jobs: list[_Job], *, as_json: bool, analyzers: list[str] | None, **order: Any) -> None:
     from rusbeir.errors import BadInput, RusbeirError
     from rusbeir.translation import Incomplete
     from rusbeir.translation import port as port_one
 
-    if len(set(folders.values())) < len(folders):
+    if len({job.out for job in jobs}) < len(jobs):
         raise BadInput("Two of the datasets would be written to the same folder: port them one by one.")
     reports: list[dict[str, Any]] = []
     problems: list[str] = []
     with output.progress() as progress:
-        for dataset, out in folders.items():
+        for dataset, target, out in jobs:
+            # Datasets alone have a budget each; the languages of one call have one together.
+            others = [job.out for job in jobs if job.out != out] if len({job.to for job in jobs}) > 1 else []
+            filled = _fill(order, target)
             try:
-                reports.append(port_one(dataset, out=out, progress=progress, tell=output.note, **order))
+                reports.append(
+                    port_one(dataset, out=out, budget_with=others, progress=progress, tell=output.note, **filled)
+                )
             except Incomplete as error:
                 reports.append(error.report)
                 problems.append(str(error))
             except RusbeirError as error:
-                if len(folders) == 1:
+                if len(jobs) == 1:
                     raise
-                # The other datasets are ported all the same.
-                problems.append(f"{dataset} to {order['to']}: {error}")
+                # The other ports are made all the same.
+                problems.append(f"{dataset} to {target}: {error}")
     if as_json:
         output.print_json({"version": __version__, "ports": reports})
     elif written := [report for report in reports if not report["missing"]]:
@@ -223,6 +276,10 @@ def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | Non
                 )
         output.note(f"Check it: {write_command('audit', 'check', written[-1]['out'])}")
         output.note(f"Then measure it: {options.write_bench(written[-1]['out'], analyzers, written[-1]['to'])}")
+        if len(written) > 1 and len({job.dataset for job in jobs}) == 1:
+            folders = [row["out"] for row in written]
+            pool = jobs[0].out.parent / "pool"
+            output.note(f"Or join them: {write_command('datasets', 'pool', jobs[0].dataset, *folders, '--out', pool)}")
     for problem in problems:
         output.note(f"rusbeir: {problem}")
     if problems or any(row.get("retried", {}).get("failed") for row in reports):
@@ -236,15 +293,16 @@ def _lacks_card(dataset: str) -> bool:
     return Path(dataset).is_dir() and not any((Path(dataset) / name).exists() for name in (CARD, "README.md"))
 
 
-def _dry_run(datasets: list[str], *, as_json: bool, **order: Any) -> None:
+def _dry_run(datasets: list[str], targets: list[str], *, as_json: bool, **order: Any) -> None:
     from rusbeir.translation import estimate_port
 
     rows = []
     with output.progress() as progress:
-        for name in datasets:
+        for name, target in product(datasets, targets):
+            named = {"dataset": name, "to": target}
             rows += [
-                {"dataset": name, **dataclasses.asdict(estimate), "volume": estimate.volume._asdict()}
-                for estimate in estimate_port(name, progress=progress, **order)
+                {**named, **dataclasses.asdict(estimate), "volume": estimate.volume._asdict()}
+                for estimate in estimate_port(name, progress=progress, **_fill(order, target))
             ]
     print_estimates(rows, as_json=as_json)
 
@@ -258,6 +316,8 @@ def print_estimates(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     header = [
         "dataset", "translator", "sends to", "segments", "unique", "characters", *tokens, "requests", "time", "USD"
     ]  # fmt: skip
+    if len({row.get("to") for row in rows}) > 1:
+        rows = [{**row, "dataset": f"{row['dataset']} to {row['to']}"} for row in rows]
     output.print_table(header, [_estimate_row(row, tokens=bool(tokens)) for row in rows], right=header[3:])
     output.note_estimates(rows)
 

@@ -36,7 +36,7 @@ from rusbeir.types import Doc, Progress, canonical_line, silent
 _KEYS = frozenset({"_id", "title", "text", LANGUAGE_KEY})
 _META = "meta.json"
 _ARRAYS = ("offsets", "hashes", "rows")
-_INDEX_VERSION = "5"
+_INDEX_VERSION = "6"
 """Raised when the files of an index change, so that indexes of an older version are not used."""
 
 

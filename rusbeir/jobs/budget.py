@@ -71,15 +71,25 @@ class Budget:
     """The characters and the money that a job may spend in all its runs together; None sets no limit.
 
     What was reserved counts as spent, even if the process is killed before the answer: it may have been billed.
+    elsewhere is what other jobs have spent of the same amounts.
     """
 
-    def __init__(self, journal: Journal, *, chars: int | None = None, cost: float | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        chars: int | None = None,
+        cost: float | None = None,
+        elsewhere: Sequence[Spent] = (),
+    ) -> None:
         for name, limit in (("chars", chars), ("cost", cost)):
             if limit is not None:
                 _refuse_nothing(name, limit)
         self.chars = chars
         self.cost = cost
         self._journal = journal
+        self._chars_elsewhere = sum(spent.chars for spent in elsewhere)
+        self._cost_elsewhere = sum(round(spent.cost * _UNITS) for spent in elsewhere)
         try:
             self._counts = {name: int(journal.get_meta(f"spent {name}") or 0) for name in _COUNTS}
         except ValueError as error:
@@ -97,18 +107,18 @@ class Budget:
         Raises BudgetReached where it no longer fits, BudgetTooSmall where it never would; then nothing is counted.
         """
         if self.chars is not None:
-            _refuse_beyond(self.chars, self._counts["chars"], chars, 1, "characters", "budget_chars")
+            spent = self._counts["chars"] + self._chars_elsewhere
+            _refuse_beyond(self.chars, spent, chars, 1, "characters", "budget_chars")
         if self.cost is not None:
             limit, need = round(self.cost * _UNITS), round(cost * _UNITS)
-            _refuse_beyond(limit, self._counts["cost"], need, _UNITS, "in money", "budget_cost")
+            _refuse_beyond(limit, self._counts["cost"] + self._cost_elsewhere, need, _UNITS, "in money", "budget_cost")
         self.correct(Spent(requests=1, chars=chars, cost=cost))
 
     def fits(self, chars: int, cost: float) -> bool:
         """Return whether so much could be spent in addition."""
-        fits_chars = self.chars is None or self._counts["chars"] + chars <= self.chars
-        return fits_chars and (
-            self.cost is None or self._counts["cost"] + round(cost * _UNITS) <= round(self.cost * _UNITS)
-        )
+        chars += self._counts["chars"] + self._chars_elsewhere
+        units = round(cost * _UNITS) + self._counts["cost"] + self._cost_elsewhere
+        return (self.chars is None or chars <= self.chars) and (self.cost is None or units <= round(self.cost * _UNITS))
 
     def correct(self, more: Spent, together: Sequence[Change] = ()) -> None:
         """Count what requests took in addition to their reservation; negative where they took less.

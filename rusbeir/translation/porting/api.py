@@ -13,7 +13,13 @@ from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Budget, Journal, Tell, run_to_end
 from rusbeir.languages import parse_language
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.porting.folder import Order, open_port_folder, read_translator_names, write_source_path
+from rusbeir.translation.porting.folder import (
+    Order,
+    open_port_folder,
+    read_spent,
+    read_translator_names,
+    write_source_path,
+)
 from rusbeir.translation.porting.job import PortJob, Report, open_original
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.porting.retries import Retry
@@ -45,6 +51,7 @@ def port(
     glossary: str | Path | Glossary | None = None,
     budget_chars: int | None = None,
     budget_cost: float | None = None,
+    budget_with: Sequence[str | Path] = (),
     retry_failed: bool = False,
     retry_segments: str | Path | None = None,
     keep_untranslated: bool = False,
@@ -82,6 +89,7 @@ def port(
         glossary: Terms and their translations, or a file of them.
         budget_chars: The most characters to send, every attempt counted.
         budget_cost: The most to spend, in the currency of the translators' prices.
+        budget_with: Folders of other ports, made or not, that have these budgets in common with this one.
         retry_failed: Ask again for what has failed.
         retry_segments: A file of segments (docs/validity.md) that alone are asked for again in a finished port. One
             that fails keeps its translation, and what is left out here is as the port was made.
@@ -160,7 +168,7 @@ def port(
             plan=Plan(language=source_language, glossary=terms, entries=chain),
             out=out,
             journal=journal,
-            budget=Budget(journal, chars=budget_chars, cost=budget_cost),
+            budget=Budget(journal, chars=budget_chars, cost=budget_cost, elsewhere=[*map(read_spent, budget_with)]),
             progress=progress,
             tell=tell,
             batching=batching,

@@ -13,7 +13,7 @@ import orjson
 
 from rusbeir.datasets import FIELDS, Material, open_file, split_view
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import JOURNAL, WORK, Journal, hold_folder, refuse_foreign
+from rusbeir.jobs import JOURNAL, WORK, Budget, Journal, Spent, hold_folder, refuse_foreign
 from rusbeir.storage import atomic_file
 from rusbeir.translation.porting.plan import (
     TRANSLATORS,
@@ -199,6 +199,15 @@ def _move(work: Path, old: str, new: str) -> None:
         if path.exists():
             path.replace(work / f"{stem}{new}.{ending}")
     (work / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
+
+
+def read_spent(out: str | Path) -> Spent:
+    """Read what the port in that folder has spent, if there is one. Raises BackendError while it is made."""
+    path = Path(out) / WORK / JOURNAL
+    if not path.is_file():
+        return Spent()
+    with Journal.open(path, {}) as journal:
+        return Budget(journal).spent
 
 
 def write_source_path(out: Path, path: Path) -> None:
