@@ -54,7 +54,7 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "analysis/subwords.py", "cli/documents.py", "cli/hits.py", "cli/systems.py", "experiment/stages.py",
          "retrieval/models/library_encoder.py", "retrieval/sparse/pruning.py", "retrieval/encoding/span_store.py",
          "retrieval/sparse/sentence_transformers.py", "translation/porting/contexts.py", "jobs/batch",
-         "translation/backends/llm_groups.py",
+         "translation/backends/llm_groups.py", "retrieval/rerank/batched.py",
          "retrieval/late", "retrieval/dense/static.py", "retrieval/rerank/token_scores.py",
          "retrieval/encoding/token_vectors.py", "evaluation/language_parts.py",
          "retrieval/elasticsearch/credentials.py")  # fmt: skip

@@ -58,6 +58,11 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only estimate time, disk and memory, from the first texts.")
     ] = False,
+    batch: options.Batch = False,
+    batch_share: options.BatchShare = None,
+    cancel: options.Cancel = False,
+    batch_out: options.BatchOut = None,
+    batch_in: options.BatchIn = None,
     on: options.On = None,
     analyzers: options.Analyzers = None,
     signatures: Annotated[
@@ -98,6 +103,7 @@ def bench(
             engine=options.engine_at(engine, es_url), language=lang, split=split, k=k, measures=names, out=out,
             force=force, accept_difference=accept_difference, budget_chars=budget_chars,
             query_languages=query_language or (), on=on, progress=progress,
+            batching=options.batching(batch, batch_share, cancel, batch_out, batch_in),
         )  # fmt: skip
         rows, failed = bench_all(datasets, systems, request)
     if failed and len(rows) + len(failed) == 1 and not as_json:

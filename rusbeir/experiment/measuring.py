@@ -17,21 +17,22 @@ from rusbeir.costs import COSTS
 from rusbeir.datasets import (
     write_run,
 )
-from rusbeir.errors import option
+from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import Evaluation, cluster_queries, deepest, evaluate
-from rusbeir.experiment.planning import Ledger, Measurement
+from rusbeir.experiment.planning import Ledger, Measurement, Request
 from rusbeir.experiment.stages import DESCRIBED, describe_stage
 from rusbeir.jobs import CharBudget, Llm, Spent
 from rusbeir.ledger import ResultRow
 from rusbeir.processes import peak_rss, reset_peak_rss
 from rusbeir.retrieval import (
     LimitsDepth,
+    RanksPool,
     RunSettings,
     search_without_self,
 )
 from rusbeir.storage import atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Run
+from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Retriever, Run
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
@@ -52,10 +53,10 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     dataset.refuse_spaced_ids()
     # Before hours of encoding, whose run could not be written.
     check_writable(out)
-    budget = CharBudget(out, request.budget_chars) if request.budget_chars is not None else None
-    settings = RunSettings(progress=request.progress, force=request.force, budget=budget, workers=workers)
+    settings = _make_settings(request, workers)
     level = reset_peak_rss()
     ready = system.prepare(documents.corpus, documents.fingerprint, settings)
+    _refuse_idle_batches(request, system.name, ready.retriever)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, request.k, card.self_suffixes)
     search_seconds = time.perf_counter() - started + settings.carried.seconds
@@ -106,6 +107,21 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     }
     ledger.add(row)
     return row
+
+
+def _make_settings(request: Request, workers: Workers | None) -> RunSettings:
+    budget = CharBudget(request.out, request.budget_chars) if request.budget_chars is not None else None
+    return RunSettings(
+        progress=request.progress, force=request.force, budget=budget, batching=request.batching, workers=workers
+    )
+
+
+def _refuse_idle_batches(request: Request, system: str, retriever: Retriever) -> None:
+    if request.batching and not isinstance(retriever, RanksPool):
+        raise BadInput(
+            f"{system} asks no language model, so nothing is sent in batches. Leave their options out, or rerank by "
+            "one: bm25 >> rerank(MODEL,runtime=llm)."
+        )
 
 
 def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> dict[str, str]:

@@ -6,8 +6,8 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
 
@@ -72,6 +72,8 @@ class Request:
     query_languages: Sequence[str] = ()
     """Every dataset is asked in each of them; "all" stands for the languages of all datasets."""
     on: On = None
+    batching: Mapping[str, Any] = field(default_factory=dict)
+    """The jobs.BatchOptions that say something, for rerankers at an endpoint."""
     progress: Progress = silent
 
 

@@ -71,10 +71,18 @@ class NativeClient:
 
 
 def read_requests(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Read (digest in hexadecimal digits, body) of each request in a file that rusbeir wrote."""
+    """Read (digest in hexadecimal digits, body) of each request in a file that rusbeir wrote.
+
+    Raises BadInput for one that asks for what these providers do not answer.
+    """
     with path.open("rb") as file:
         for line in file:
             row = orjson.loads(line)
+            if row["body"].get("logprobs"):
+                raise BadInput(
+                    "Log-probabilities, by which runtime=llm reranks, are only asked for in batches of OpenAI's form: "
+                    f"leave {option('batch', True)} out."
+                )
             yield row["custom_id"].rpartition("-")[2], row["body"]
 
 

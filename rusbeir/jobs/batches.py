@@ -50,6 +50,8 @@ class BatchRun:
     tell: Tell
     sender: Sender | None = None
     """Sends requests without an answer as batches."""
+    keeps_answers: bool = False
+    """Whether answers stay in the journal at the end, where what was made of them is kept elsewhere."""
     is_cancelling: bool = False
     """Whether what is under way is cancelled, and nothing is sent."""
     repeats: int = field(default=0, init=False)
@@ -95,7 +97,8 @@ class BatchRun:
         else:
             await self._work_in_batches(self.sender, work)
         # Another job may share the journal, and has not used its answers yet.
-        self.requests.forget_answers(self._used)
+        if not self.keeps_answers:
+            self.requests.forget_answers(self._used)
 
     async def _work_in_batches(self, sender: Sender, work: Callable[[], Awaitable[None]]) -> None:
         """Send what has no answer, wait, and work again, until no answer is missing."""

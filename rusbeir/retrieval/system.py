@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from rusbeir.costs import CarriedSeconds
 from rusbeir.jobs import CharBudget, Llm
@@ -120,6 +121,9 @@ class RunSettings:
     carried: CarriedSeconds = field(default_factory=CarriedSeconds)
     """The seconds that it took to compute the parts of a search that come from the cache."""
 
+    batching: Mapping[str, Any] = field(default_factory=dict)
+    """The jobs.BatchOptions that say something, for rerankers at an endpoint."""
+
     workers: Workers | None = None
     """The workers of a cluster on which encoders and rerankers compute; None for this process."""
 
@@ -136,7 +140,13 @@ class RunSettings:
         return deploy_encoder(self.workers, encoder)
 
     def bind_reranker(self, reranker: Reranker) -> Reranker:
-        """Bind a reranker to the budget and the workers."""
+        """Bind a reranker to the budget, the batches and the workers."""
+        if self.batching or isinstance(reranker, Metered):
+            from rusbeir.retrieval.rerank.batched import batch_reranker
+
+            reranker = batch_reranker(reranker, self.batching, self.budget, self.progress, self.clients)
+        if self.batching:
+            return reranker
         if self.workers is None or isinstance(reranker, Metered):
             return self.metered(reranker)
         from rusbeir.retrieval.remote import deploy_reranker

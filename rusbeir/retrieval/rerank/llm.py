@@ -98,6 +98,10 @@ class YesNoReranker(_LlmReranker):
     def describe_unjudged(self, count: int) -> str:
         return f"said neither yes nor no of {count} documents: they score 0."
 
+    def write_prompt(self, query: str, document: str) -> str:
+        """Write what the model is asked about a document."""
+        return f"Query: {query}\n\nDocument: {document[: self._chars]}\n\nIs it relevant?"
+
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """Return one difference of log-probabilities per document; 0 where the model says neither."""
         scores = [0.0] * len(documents)
@@ -106,7 +110,7 @@ class YesNoReranker(_LlmReranker):
 
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
         """Call keep(index, score) as the answers arrive, with None where the model says neither."""
-        prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
+        prompts = [self.write_prompt(query, text) for text in documents]
         asyncio.run(_judge(self._llm, prompts, keep))
 
 
@@ -213,6 +217,11 @@ async def _first_tokens(llm: Llm, prompt: str) -> tuple[tuple[str, float], ...]:
             f"{llm.endpoint} answered without log-probabilities, which runtime=llm needs. Use runtime=llm-list."
         )
     return answer.first_tokens
+
+
+async def read_log_odds(llm: Llm, prompt: str) -> float | None:
+    """Ask once, and return log P(yes) - log P(no); None where the model says neither."""
+    return _log_odds(await _first_tokens(llm, prompt))
 
 
 async def _ask_once(llm: Llm, system: str, prompt: str, max_tokens: int) -> Answer:

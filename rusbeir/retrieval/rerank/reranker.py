@@ -94,6 +94,16 @@ class ScoresPools(Pointwise, Protocol):
         ...
 
 
+@runtime_checkable
+class WaitsForBatches(ScoresPools, Protocol):
+    """An optional ability: to score so many pairs together that a provider's batch is full."""
+
+    @property
+    def pool_pairs(self) -> int:
+        """Return how many pairs are scored together at most."""
+        ...
+
+
 def score_alone(reranker: ScoresPools, query: str, documents: Sequence[str]) -> list[float]:
     """Score one query's documents without those of other queries."""
     if not documents:

@@ -18,7 +18,13 @@ from rusbeir.retrieval import user_code
 from rusbeir.retrieval.encoding.pools import WhileWanted, read_ahead
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.models.files import find_family, is_folder
-from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
+from rusbeir.retrieval.rerank.reranker import (
+    ReportsTruncation,
+    ReportsUnjudged,
+    Reranker,
+    ScoresPools,
+    WaitsForBatches,
+)
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
@@ -156,8 +162,10 @@ class _RerankRetriever:
             yield from ([hits] for hits in lists)
             return
 
+        pool_pairs = reranker.pool_pairs if isinstance(reranker, WaitsForBatches) else POOL_PAIRS
+
         def read(while_wanted: WhileWanted) -> Iterator[tuple[list[HitTexts], PairPool | None]]:
-            for part in batched(lists, max(1, POOL_PAIRS // self.system.depth)):
+            for part in batched(lists, max(1, pool_pairs // self.system.depth)):
                 pairs = ((query, texts) for _, query, texts in part)
                 yield part, self.scores.tokenize(reranker, pairs, while_wanted)
 
