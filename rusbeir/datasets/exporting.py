@@ -9,22 +9,31 @@ from typing import Any
 from rusbeir.errors import require
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import batched, digest
-from rusbeir.types import Dataset
+from rusbeir.types import Dataset, MultilingualQueries, count_languages
 
 _PURPOSE = "Dataset.to_hf"
 _BATCH_ROWS = 1_000
+_LANGUAGE = {"lang": "string"}
 
 
 def export_tables(dataset: Dataset) -> Any:
     """Export a dataset as a `datasets.DatasetDict` of corpus, queries and qrels, whose tables are in the cache."""
     hub = require("datasets", _PURPOSE, extra="")
-    documents = ((doc.doc_id, doc.title, doc.text) for doc in dataset.corpus)
+    # A dataset in one language has no column for it.
+    languages = dataset.queries.languages if isinstance(dataset.queries, MultilingualQueries) else {}
+    of_queries = _LANGUAGE if languages else {}
+    of_documents = _LANGUAGE if any(count_languages(dataset.corpus)) else {}
+    documents = ((doc.doc_id, doc.title, doc.text, doc.language)[: 3 + len(of_documents)] for doc in dataset.corpus)
+    queries = (
+        (query_id, text, languages.get(query_id, ""))[: 2 + len(of_queries)]
+        for query_id, text in dataset.queries.items()
+    )
     judgements = (
         (query_id, doc_id, grade) for query_id, grades in dataset.qrels.items() for doc_id, grade in grades.items()
     )
     tables: dict[str, tuple[dict[str, str], Iterable[tuple[Any, ...]]]] = {
-        "corpus": ({"_id": "string", "title": "string", "text": "string"}, documents),
-        "queries": ({"_id": "string", "text": "string"}, dataset.queries.items()),
+        "corpus": ({"_id": "string", "title": "string", "text": "string", **of_documents}, documents),
+        "queries": ({"_id": "string", "text": "string", **of_queries}, queries),
         "qrels": ({"query-id": "string", "corpus-id": "string", "score": "int32"}, judgements),
     }
     key = dataset.fingerprint

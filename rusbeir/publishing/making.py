@@ -79,7 +79,27 @@ def _describe_checking(provenance: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name.capitalize()}: {_number(counts.get('before'))} before, {_number(counts.get('after'))} after."
 
 
+_RULES = {
+    "any": "in any language",
+    "own": "in the language of the query",
+    "other": "in the languages other than that of the query",
+}
+
+
+def _describe_pool(provenance: Mapping[str, Any]) -> Iterator[str]:
+    names = [
+        f"{escape_markdown(source.get('name'))} ({escape_markdown(source.get('language'))})"
+        for source in _rows(provenance.get("sources"))
+    ]
+    relevant = _mapping(provenance.get("settings")).get("relevant")
+    yield (
+        f"Joined from {', '.join(names)} by `rusbeir datasets pool`: documents {_RULES.get(str(relevant), 'of some')} "
+        "count as judged for a query. The language of a record is in `lang`, and at the end of the ids."
+    )
+
+
 _MAKERS = {
+    "pool": _describe_pool,
     "port": _describe_port,
     "rewrite": _describe_rewriting,
     "queries": _describe_queries,

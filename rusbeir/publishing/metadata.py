@@ -61,12 +61,19 @@ class Published:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The language of the documents, then that of the queries where it is another."""
-        return tuple(dict.fromkeys((self.card.language, self.card.asked_in)))
+        """The languages of the documents, then that of the queries where it is another."""
+        return tuple(
+            dict.fromkeys((*(self.card.languages or (self.card.language,)), *self.card.query_language.split()))
+        )
 
     @property
     def title(self) -> str:
-        return f"{self.name} ({_describe_languages(self.card.language, self.card.asked_in)})"
+        return f"{self.name} ({self._describe_own_languages()})"
+
+    def _describe_own_languages(self) -> str:
+        if self.card.languages:
+            return ", ".join(map(english_name, self.card.languages))
+        return _describe_languages(self.card.language, self.card.asked_in)
 
     @property
     def origin(self) -> Mapping[str, Any]:
@@ -109,9 +116,9 @@ class Published:
             "nano": "a small version of",
         }.get(self.evidence.made_by)
         if self.card.query_language:
-            text = f"A cross-lingual retrieval benchmark: {_describe_languages(self.card.language, self.card.asked_in)}"
+            text = f"A cross-lingual retrieval benchmark: {self._describe_own_languages()}"
         else:
-            text = f"A retrieval benchmark in {english_name(self.card.language)}"
+            text = f"A retrieval benchmark in {self._describe_own_languages()}"
         if how and origin:
             language = str(origin.get("language", "und"))
             languages = _describe_languages(language, str(origin.get("query_language") or language))

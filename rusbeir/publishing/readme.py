@@ -76,7 +76,7 @@ def _make_head(published: Published) -> dict[str, Any]:
         **_name_licence(published.licence),
         "multilinguality": [
             "multilingual"
-            if card.query_language
+            if card.query_language or card.languages
             else "translated"
             if evidence.texts_made_by == "port"
             else "monolingual"

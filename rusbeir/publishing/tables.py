@@ -11,7 +11,7 @@ from typing import Any
 from rusbeir.datasets import Query, name_qrels_file, qrels_lines, record_line, write_qrels
 from rusbeir.errors import require
 from rusbeir.text import batched
-from rusbeir.types import Dataset, Progress, Qrels
+from rusbeir.types import Dataset, MultilingualQueries, Progress, Qrels, count_languages, query_language
 
 CORPUS, QUERIES, BEIR, TREC = "corpus.parquet", "queries.parquet", "beir.zip", "trec"
 NANO_CORPUS, NANO_QRELS = "nanobeir/corpus.parquet", "nanobeir/qrels.parquet"
@@ -24,6 +24,8 @@ _NANO_NAMES = {
 }  # fmt: skip
 """BEIR's names, and those by which sentence-transformers' NanoBEIREvaluator knows them, after "Nano"."""
 _DOCUMENT = {"_id": "string", "title": "string", "text": "string"}
+_LANGUAGE = {"lang": "string"}
+"""A column of documents and of queries in several languages."""
 _JUDGEMENT = {"query-id": "string", "corpus-id": "string", "score": "int32"}
 _BATCH_ROWS = 1_000
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -70,11 +72,16 @@ def write_parquet(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path, p
     def documents() -> Iterator[dict[str, str]]:
         for n, doc in enumerate(dataset.corpus, 1):
             progress("write documents", n, total)
-            yield {"_id": doc.doc_id, "title": doc.title, "text": doc.text}
+            yield {"_id": doc.doc_id, "title": doc.title, "text": doc.text, "lang": doc.language}
 
-    queries = ({"_id": query_id, "text": text} for query_id, text in dataset.queries.items())
-    _write_table(folder / CORPUS, _DOCUMENT, documents())
-    _write_table(folder / QUERIES, {"_id": "string", "text": "string"}, queries)
+    languages = dataset.queries.languages if isinstance(dataset.queries, MultilingualQueries) else {}
+    queries = (
+        {"_id": query_id, "text": text, "lang": languages.get(query_id, "")}
+        for query_id, text in dataset.queries.items()
+    )
+    of_documents = _LANGUAGE if any(count_languages(dataset.corpus)) else {}
+    _write_table(folder / CORPUS, {**_DOCUMENT, **of_documents}, documents())
+    _write_table(folder / QUERIES, {"_id": "string", "text": "string", **(_LANGUAGE if languages else {})}, queries)
     (folder / "qrels").mkdir()
     for split, qrels in splits.items():
         rows = (
@@ -89,7 +96,10 @@ def write_zip(dataset: Dataset, splits: Mapping[str, Qrels], card: bytes, folder
     """Write beir.zip: corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json."""
     members: dict[str, Iterable[bytes]] = {
         "corpus.jsonl": map(record_line, dataset.corpus),
-        "queries.jsonl": map(record_line, map(Query._make, dataset.queries.items())),
+        "queries.jsonl": (
+            record_line(Query(query_id, text, query_language(dataset.queries, query_id, "")))
+            for query_id, text in dataset.queries.items()
+        ),
         **{name_qrels_file(split): qrels_lines(qrels) for split, qrels in splits.items()},
         "card.json": [card],
     }
