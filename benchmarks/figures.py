@@ -31,6 +31,7 @@ from benchmarks import (
     hostile,
     judges,
     nano,
+    pools,
     position,
     quality_control,
     quotes,
@@ -194,6 +195,7 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "frameworks": (frameworks,),
     "memory": (hostile,),
     "tables": (tables,),
+    "pools": (pools,),
 }
 """Group -> the modules whose rows are its figures."""
 ROWS: dict[str, Callable[[str, bool], Iterable[tuple[str, str, str, str, bool]]]] = {
