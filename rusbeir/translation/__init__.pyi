@@ -14,6 +14,7 @@ from .checks.checks import find_untranslated as find_untranslated
 from .checks.checks import without_remarks as without_remarks
 from .checks.language import wrong_language as wrong_language
 from .checks.language import wrong_script as wrong_script
+from .porting.api import TextOptions as TextOptions
 from .porting.api import port as port
 from .porting.api import translate_texts as translate_texts
 from .porting.estimate import Estimate as Estimate

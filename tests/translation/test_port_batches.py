@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from benchmarks import kills
+from rusbeir.audit import audit_port
 from rusbeir.errors import BadInput, Suspended
 from rusbeir.translation.porting.api import port
+from tests.support.backwards import back
 from tests.support.batch_files import answer_file
 from tests.support.openai_server import Endpoint, Reply, completion
 from tests.support.small_port import Fake, translated, write_source
@@ -28,6 +31,15 @@ def translate(body):
 class Translating(Endpoint):
     def reply(self, asked: dict[str, object]) -> Reply:
         return translate(asked)
+
+
+def translate_back(body):
+    return completion(json.dumps({"translation": back(body["messages"][-1]["content"])}))
+
+
+class Backwards(Endpoint):
+    def reply(self, asked: dict[str, object]) -> Reply:
+        return translate_back(asked)
 
 
 def port_by_files(source: Path, out: Path, folder: Path, **options) -> int:
@@ -64,3 +76,21 @@ def test_only_language_models_take_batches(tmp_path):
         port(source, to="ru", translator=Fake(), out=tmp_path / "out", batch_out=tmp_path / "r.jsonl")
     with pytest.raises(BadInput, match="needs a model"):
         port(source, to="ru", translator="llm", out=tmp_path / "out", batch_out=tmp_path / "r.jsonl")
+
+
+def test_a_back_translation_by_files(tmp_path, serve, monkeypatch):
+    """The report of an audit is the same as with requests one by one."""
+    source = write_source(tmp_path / "small")
+    folder = tmp_path / "port"
+    port(source, to="ru", translator=Fake(), out=folder)
+    order = {"source": source, "back_translator": "llm", "llm": "tiny", "processes": 1, "round_trip": False}
+    serve(Backwards())
+    live = audit_port(folder, **order)
+    shutil.rmtree(folder / "qa" / "back")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    requests, answers = tmp_path / "r.jsonl", tmp_path / "a.jsonl"
+    with pytest.raises(Suspended):
+        audit_port(folder, **order, batch_out=requests)
+    answer_file(requests, answers, translate_back, seed=1)
+    assert audit_port(folder, **order, batch_in=[answers]) == live

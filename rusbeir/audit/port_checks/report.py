@@ -29,7 +29,7 @@ from rusbeir.jobs import Tell
 from rusbeir.notebook import ShownTable
 from rusbeir.storage import atomic_file
 from rusbeir.text import write_command
-from rusbeir.translation import Translator, TranslatorOptions, translate_texts
+from rusbeir.translation import TextOptions, Translator, translate_texts
 from rusbeir.types import Progress, silent
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def audit_port(
     gates: Sequence[Gate] = (),
     qe: Sequence[str] = (),
     tell: Tell = lambda line: None,
-    **options: Unpack[TranslatorOptions],
+    **options: Unpack[TextOptions],
 ) -> AuditReport:
     """Audit a port: check every segment, translate it back, and compare.
 
@@ -89,7 +89,7 @@ def audit_port(
         qe: Quality estimations of the segments: files of scores, "cometkiwi", "xcomet", "metricx",
             "python:module.function" or "command:PROGRAM", each perhaps after a name of its own, as in "kiwi=FILE".
         tell: Receives lines for the user, such as what is sent where.
-        **options: Options of the back-translator, as in `rusbeir.port`.
+        **options: Options of the back-translator, and those of batches, as in `rusbeir.port`.
 
     Returns:
         The report, a dict (docs/audit.md), also written to qa/report.json and qa/report.html in the folder. A notebook

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 from rusbeir.datasets import FIELDS, find_entry, find_obstacle
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import Budget, Journal, Tell, run_to_end
+from rusbeir.jobs import BatchOptions, Budget, Journal, Tell, run_to_end, select_batching
 from rusbeir.languages import parse_language
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.porting.folder import (
@@ -180,6 +180,10 @@ def port(
         )
 
 
+class TextOptions(TranslatorOptions, BatchOptions, total=False):
+    """Options of the translators, and the ways in which a language model is asked in batches."""
+
+
 @contextlib.contextmanager
 def translate_texts(
     texts: Iterable[str],
@@ -193,7 +197,7 @@ def translate_texts(
     on: On = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
-    **options: Unpack[TranslatorOptions],
+    **options: Unpack[TextOptions],
 ) -> Iterator[tuple[Plan, Journal]]:
     """Translate texts that belong to no dataset; Plan.translated finds the answers in the journal while it is open.
 
@@ -202,10 +206,14 @@ def translate_texts(
     translation raises nothing.
     """
     target = parse_language(target)
-    entries = make_entries(translator, source, target, options, budget_cost=budget_cost)
+    batching = select_batching(options)
+    model_options = cast(
+        TranslatorOptions, {name: value for name, value in options.items() if name not in BatchOptions.__annotations__}
+    )
+    entries = make_entries(translator, source, target, model_options, batching=batching, budget_cost=budget_cost)
     with contextlib.ExitStack() as stack:
         if on is not None:
-            entries = stack.enter_context(_move_to_cluster(on, entries, translator, source, target, options))
+            entries = stack.enter_context(_move_to_cluster(on, entries, translator, source, target, model_options))
         opened = open_port_folder(out, {"from": source, "to": target}, entries, more=False, tell=tell)
         journal, chain = stack.enter_context(opened)
         plan = Plan(language=source, glossary=None, entries=chain)
@@ -214,8 +222,11 @@ def translate_texts(
         journal.set_meta({step.cut_mark: "" for step in plan.steps[1:]})
         budget = Budget(journal, chars=budget_chars, cost=budget_cost)
         run_to_end(
-            translate_pending(plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell)
-        )
+            translate_pending(
+                plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell,
+                batching=batching,
+            )
+        )  # fmt: skip
         yield plan, journal
 
 
