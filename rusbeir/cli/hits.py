@@ -32,11 +32,14 @@ class Searcher:
     k: int
 
     def search(self, query: str) -> list[dict[str, Any]]:
-        """The hits with rank, score, doc_id, text and title."""
+        """The hits with rank, score, doc_id, text and title, in a pool also with their language."""
         scores = self._score(query, self.k)
+        documents = [self.dataset.corpus[doc_id]._asdict() for doc_id in scores]
+        if not self.dataset.languages:
+            documents = [{key: value for key, value in doc.items() if key != "language"} for doc in documents]
         return [
-            {"rank": rank, "score": score, **self.dataset.corpus[doc_id]._asdict()}
-            for rank, (doc_id, score) in enumerate(scores.items(), start=1)
+            {"rank": rank, "score": score, **doc}
+            for rank, (score, doc) in enumerate(zip(scores.values(), documents, strict=True), start=1)
         ]
 
     def explain(self, query: str, doc_id: str) -> list[tuple[str, float | None]]:
@@ -61,33 +64,41 @@ class Highlighter:
     """Finds the words of a text of which the system's analyzer, else that of the language, makes terms of the query."""
 
     def __init__(self, system: System, language: str) -> None:
-        self._analyzer: Analyzer | None = None
+        self._language = language
+        self._analyzers: dict[str, Analyzer | None] = {}
         if isinstance(system, Bm25System) and isinstance(system.analyzer, Analyzer):
-            self._analyzer = system.analyzer
-            return
-        with contextlib.suppress(UnknownName):
-            self._analyzer = Analyzer(language)
+            self._analyzers[language] = system.analyzer
 
-    def mark(self, query: str, title: str, text: str) -> str:
-        """A line of title and text around the first match, with matches in brackets."""
+    def mark(self, query: str, title: str, text: str, language: str = "") -> str:
+        """A line of title and text around the first match, with matches in brackets.
+
+        language is that of the text, where it is another than that of the dataset.
+        """
         whole = " ".join(join_title(title, text[:_READ_CHARS], " — ").split())
-        spans = list(self._find(query, whole))
+        spans = list(self._find(query, whole, self._find_analyzer(language or self._language)))
         start = max(0, spans[0][0] - _LEAD_CHARS) if spans and spans[0][1] > SHOWN_CHARS else 0
         shown = ("…" if start else "") + shorten(whole[start:], SHOWN_CHARS)
         shift = start - (1 if start else 0)
         for first, last in reversed(spans):
             first, last = first - shift, last - shift
-            # The last character may stand for what was cut.
-            if last < len(shown):
+            # The last character stands for what was cut, if anything was.
+            if last < len(shown) or len(whole) - start <= SHOWN_CHARS:
                 shown = f"{shown[:first]}[{shown[first:last]}]{shown[last:]}"
         return shown
 
-    def _find(self, query: str, text: str) -> Iterator[tuple[int, int]]:
-        if self._analyzer is None:
+    def _find_analyzer(self, language: str) -> Analyzer | None:
+        if language not in self._analyzers:
+            self._analyzers[language] = None
+            with contextlib.suppress(UnknownName):
+                self._analyzers[language] = Analyzer(language)
+        return self._analyzers[language]
+
+    def _find(self, query: str, text: str, analyzer: Analyzer | None) -> Iterator[tuple[int, int]]:
+        if analyzer is None:
             return
-        terms = set(self._analyzer.analyze(query))
+        terms = set(analyzer.analyze(query))
         offset = 0
-        for token in self._analyzer.explain(text):
+        for token in analyzer.explain(text):
             start = text.find(token.surface, offset)
             if start < 0:
                 continue  # Normalising moved the borders of this token.

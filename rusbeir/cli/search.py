@@ -96,10 +96,10 @@ def _print_hits(searcher: Searcher, highlighter: Highlighter, query: str) -> lis
     if not hits:
         output.note(f"No hits for {query!r}.")
         return hits
-    rows = [
-        [str(hit["rank"]), f"{hit['score']:.3f}", hit["doc_id"], highlighter.mark(query, hit["title"], hit["text"])]
-        for hit in hits
-    ]
+    rows = []
+    for hit in hits:
+        marked = highlighter.mark(query, hit["title"], hit["text"], hit.get("language", ""))
+        rows.append([str(hit["rank"]), f"{hit['score']:.3f}", hit["doc_id"], marked])
     output.print_table(["rank", "score", "document", "text"], rows, right=["rank", "score"])
     return hits
 

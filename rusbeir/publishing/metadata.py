@@ -62,9 +62,8 @@ class Published:
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of the documents, then that of the queries where it is another."""
-        return tuple(
-            dict.fromkeys((*(self.card.languages or (self.card.language,)), *self.card.query_language.split()))
-        )
+        of_documents = self.card.languages or (self.card.language,)
+        return tuple(dict.fromkeys([*of_documents, self.card.query_language or of_documents[0]]))
 
     @property
     def title(self) -> str:

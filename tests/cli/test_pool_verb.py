@@ -52,3 +52,15 @@ def test_bad_input_is_one_line(options: list[str], parts: list[str], files: list
     assert done.code == 2
     assert one_line(done.err, parts)
     assert not (tmp_path / "pool").exists()
+
+
+def test_a_table_in_several_languages_is_searched(tmp_path: Path, rusbeir):
+    """Matches are marked by the analyzer of each document's language, and hits say it."""
+    (tmp_path / "mixed.csv").write_text("id,text\n1,Красный чайник\n2,Red kettle\n3,12-77\n", encoding="utf-8")
+    search = ["search", "mixed.csv", "чайники", "--lang", "ru,en"]
+    done = rusbeir(*search)
+    assert "Красный [чайник]" in done.out
+    assert "languages of documents were detected: ru 1, en 1; 0 of these" in done.err
+    assert "mul" not in done.err, "no analyzer is looked for under that name"
+    (hit,) = json.loads(rusbeir(*search, "--json").out)["hits"]
+    assert (hit["doc_id"], hit["language"]) == ("1", "ru")

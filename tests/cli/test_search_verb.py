@@ -96,7 +96,7 @@ def test_judgements_in_a_table(rusbeir, tmp_path):
 
 
 def test_the_list_of_datasets_is_filtered_and_counted(rusbeir):
-    outcome = rusbeir("datasets", "--name", "xquad", "--lang", "ru")
+    outcome = rusbeir("datasets", "--name", "xquad/", "--lang", "ru")
     assert [line.split()[0] for line in outcome.out.splitlines() if "xquad/" in line] == [
         "xquad/ru", "xquad/ru/sentences", "xquad/ru/windows-3",
     ]  # fmt: skip
