@@ -21,11 +21,11 @@ def elasticsearch_9(
     node.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def opensearch_2(
     node_jars: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[elastic_node.Node]:
-    """A node of OpenSearch 2."""
+    """A node of OpenSearch 2 with the k-NN plugin, which is on Maven Central for few releases."""
     home = tmp_path_factory.mktemp("opensearch-2")
     jars = node_jars("opensearch-2")
     node = elastic_node.Node(jars=jars, home=home, java=elastic_node.java(17), program=elastic_node.OPENSEARCH)

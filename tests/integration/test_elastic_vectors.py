@@ -35,7 +35,7 @@ def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = Non
     return vectors.build(server, key, TERMS, blocks or np.array_split(CORPUS, 7), Bm25(), DIM, kind)
 
 
-@pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
+@pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9", "opensearch_2"])
 @pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.95), ("int8_hnsw", 0.85)])
 def test_recall(request, capfd, node, kind, least):
     url = request.getfixturevalue(node).url

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rusbeir.datasets import load
+from rusbeir.errors import BackendError
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.elasticsearch import connection, indexes
+from rusbeir.retrieval.elasticsearch import connection, indexes, vectors
 from rusbeir.retrieval.elasticsearch.diagnose import examine
 from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.engines import IndexKey
 from tests.support import killed_load
 from tests.support.elastic_answers import agree
 from tests.support.killing import kill_eight_times
@@ -81,6 +84,13 @@ def test_doctor_finds_a_good_server(request, node):
     assert findings["version"].found.startswith(f"{release}; elastic-transport ")
     assert all(findings[what].status == "good" for what in ("version", "licence", "analyzers"))
     assert all(finding.remedy for finding in findings.values() if finding.status != "good")
+
+
+def test_vectors_need_a_plugin(opensearch):
+    """Those of OpenSearch 2, which has it, are in test_elastic_vectors.py."""
+    server, key = connection.connect(opensearch.url, "opensearch"), IndexKey(signature="bm25|x", fingerprint="f")
+    with pytest.raises(BackendError, match=r"lacks the k-NN plugin.*leave out index=es-hnsw"):
+        vectors.build(server, key, [("d", ("a",))], [np.eye(1, 4, dtype=np.float32)], Bm25(), 4, "hnsw")
 
 
 def test_tls_and_a_root_that_may_not_be_read(opensearch, tmp_path: Path, monkeypatch):

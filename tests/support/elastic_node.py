@@ -60,8 +60,10 @@ def jars(major: str, folder: Path) -> Path:
 
 def _fetch(major: str, target: Path) -> None:
     project, kind = ("opensearch/", "os") if major.startswith("opensearch") else ("", "es")
-    version = f"-D{kind}.version={RELEASES[major]}"
-    _run(["mvn", "-q", "-B", "-f", f"{project}pom.xml", "package", version, f"-Dout={target}"])
+    options = [f"-D{kind}.version={RELEASES[major]}", f"-Dout={target}"]
+    if major == "opensearch-2":
+        options.append(f"-Dknn.version={RELEASES[major]}.0")
+    _run(["mvn", "-q", "-B", "-f", f"{project}pom.xml", "package", *options])
     compiler = (java(21) or Path()) / "javac"
     options = ["--release", JAVA_RELEASES[major], "-cp", f"{target}/lib/*", "-d", target / "main"]
     _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, f"{project}{kind.capitalize()}Node.java"])

@@ -76,9 +76,14 @@ class Server:
     def address(self) -> str:
         return ",".join(self.urls)
 
-    @cached_property
+    @property
     def product(self) -> str:
-        """What the server says it is: ELASTICSEARCH or OPENSEARCH.
+        """ELASTICSEARCH or OPENSEARCH: what was asked for, which all answers are held to, or what the server says."""
+        return self.engine or self._product
+
+    @cached_property
+    def _product(self) -> str:
+        """What the server says it is.
 
         Raises BackendError where nothing answers, and where it is neither. One that may not be asked, and does not
         name Elasticsearch in its answers, is taken for OpenSearch unless Elasticsearch has been asked for.
@@ -117,7 +122,7 @@ class Server:
     def release(self) -> str:
         """`elasticsearch-8.18`, or `elasticsearch` where the server does not say."""
         version = ".".join(self.version.split(".")[:2])
-        return "-".join(filter(None, [self.engine or self.product, version]))
+        return "-".join(filter(None, [self.product, version]))
 
     @property
     def similarity(self) -> str:
@@ -169,7 +174,7 @@ class Server:
 
     def _check_product(self, headers: Mapping[str, str]) -> None:
         """Raise BackendError where the sender of these headers is not the product that was asked for."""
-        product = ELASTICSEARCH if headers.get(_PRODUCT_HEADER) == TITLES[ELASTICSEARCH] else self.product
+        product = ELASTICSEARCH if headers.get(_PRODUCT_HEADER) == TITLES[ELASTICSEARCH] else self._product
         if self.engine not in ("", product):
             raise BackendError(
                 f"{self.address} is {TITLES[product]}, not {TITLES[self.engine]}. Use {option('engine', product)}."

@@ -1,6 +1,7 @@
 """Vectors on a server, searched exactly or by a graph; an index may hold text in addition.
 
-Such an index serves both halves of a hybrid; rusbeir fuses them, as the server's own fusion is a paid feature.
+Such an index serves both halves of a hybrid; rusbeir fuses them, as Elasticsearch's own fusion is a paid feature.
+OpenSearch holds vectors by its k-NN plugin, which its distribution has: its graphs are Lucene's, too.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ _UNIT = 1e-4
 """How far from 1 the length of a vector may be; the server allows no more."""
 
 KINDS: Mapping[str, Kind] = {"es-flat": "flat", "es-hnsw": "hnsw", "es-int8_hnsw": "int8_hnsw"}
-"""Value of the option index -> the server's word for it."""
+"""Value of the option index -> Elasticsearch's word for it."""
 
 CANDIDATES = 100
 """What a graph looks at in each shard, at least; twice the hits asked for where that is more."""
+_SPACE = "cosinesimil"
+"""OpenSearch's similarity whose scores of unit vectors are those of Elasticsearch's dot_product."""
 _BLOCK_ROWS = 1_000
 _TEXT = Bm25()
 """The index has this text field and leaves it empty: the terms of a corpus are in the index of `bm25`."""
@@ -74,7 +77,7 @@ def connect(engine: str, kind: str) -> Server:
     name, _, address = engine.partition(AT)
     if name not in SERVERS:
         raise BadInput(
-            f"index={kind} is on a server: add {option('engine', 'elasticsearch')}, and "
+            f"index={kind} is on a server: add {option('engine', 'elasticsearch')} or opensearch, and "
             f"{option('es_url', python='the address in engine=')} if it is not here."
         )
     return connection.connect(address, name)
@@ -125,6 +128,7 @@ class VectorSearcher:
     server: Server
     index: str
     dim: int
+    kind: Kind = "flat"
 
     def search(self, queries: Array, k: int, *, candidates: int | None = None) -> list[Hits]:
         """Find for each row of queries [n, dim] at most k corpus rows by falling inner product.
@@ -140,9 +144,22 @@ class VectorSearcher:
         wide = min(MAX_HITS, max(k, candidates or 2 * k))
         hits: list[Hits] = []
         for start in range(0, len(queries), _QUERIES_PER_REQUEST):
-            bodies = [_build_body(query, k, wide) for query in queries[start : start + _QUERIES_PER_REQUEST]]
+            bodies = [
+                {"query": self._build_query(query, k, wide), **SHAPE, "size": k}
+                for query in queries[start : start + _QUERIES_PER_REQUEST]
+            ]
             hits += map(_inner_products, answers(self.server, self.index, bodies, len(bodies)))
         return hits
+
+    def _build_query(self, query: Array, k: int, candidates: int) -> dict[str, Any]:
+        vector = query.astype(float).tolist()
+        if self.server.product == connection.ELASTICSEARCH:
+            return {"knn": {"field": FIELD, "query_vector": vector, "k": k, "num_candidates": candidates}}
+        if self.kind == "flat":
+            script = {"field": FIELD, "query_value": vector, "space_type": _SPACE}
+            scored = {"source": "knn_score", "lang": "knn", "params": script}
+            return {"script_score": {"query": {"match_all": {}}, "script": scored}}
+        return {"knn": {FIELD: {"vector": vector, "k": k, "method_parameters": {"ef_search": candidates}}}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,24 +178,32 @@ def build(
     """Load documents with their vectors where they are missing; a load that was killed resumes, as one of text does.
 
     Vectors are float32 [n, dim] blocks, rows L2-normalised, in the order of the documents; the key names what made
-    them. Raises BadInput where they do not match.
+    them. Raises BadInput where they do not match, and BackendError where the server cannot hold vectors.
     """
     if not 1 <= dim <= _MAX_DIM:
-        raise BadInput(f"Elasticsearch holds vectors of 1 to {_MAX_DIM:,} numbers, not {dim:,}.")
+        raise BadInput(f"A server holds vectors of 1 to {_MAX_DIM:,} numbers, not {dim:,}.")
     name = key.name(f"{indexes.PREFIX}hybrid-{kind}")
     body = mappings.body_of(bm25, server.similarity)
-    body["mappings"]["properties"][FIELD] = {
-        "type": "dense_vector", "dims": dim, "index": True, "similarity": "dot_product",
-        "index_options": {"type": kind},
-    }  # fmt: skip
-    held = indexes.create(server, name, key, body)
+    if server.product == connection.OPENSEARCH:
+        # Without a graph the vectors are only stored, and a script compares them all.
+        body["settings"]["knn"] = kind != "flat"
+    body["mappings"]["properties"][FIELD] = _map_vectors(server.product, kind, dim)
+    try:
+        held = indexes.create(server, name, key, body)
+    except BackendError as error:
+        if "knn" not in str(error):
+            raise
+        raise BackendError(
+            f"{server.address} lacks the k-NN plugin, which holds the vectors of OpenSearch. Install it, or search "
+            f"them on this machine: leave out index=es-{kind}."
+        ) from error
     if not held.published:
         bulk.load(server, held.index, _pair(documents, vectors, bm25, dim))
         indexes.publish(server, held)
     return HybridIndex(
         name=name,
         text=ElasticSearcher(server=server, index=name, bm25=bm25),
-        vectors=VectorSearcher(server=server, index=name, dim=dim),
+        vectors=VectorSearcher(server=server, index=name, dim=dim, kind=kind),
     )
 
 
@@ -200,9 +225,14 @@ def _check(block: Array, dim: int) -> Array:
     return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def _build_body(query: Array, k: int, candidates: int) -> dict[str, Any]:
-    knn = {"field": FIELD, "query_vector": query.astype(float).tolist(), "k": k, "num_candidates": candidates}
-    return {"query": {"knn": knn}, **SHAPE, "size": k}
+def _map_vectors(product: str, kind: Kind, dim: int) -> dict[str, Any]:
+    if product == connection.ELASTICSEARCH:
+        options = {"index": True, "similarity": "dot_product", "index_options": {"type": kind}}
+        return {"type": "dense_vector", "dims": dim, **options}
+    graph: dict[str, Any] = {"name": "hnsw", "engine": "lucene", "space_type": _SPACE}
+    if kind == "int8_hnsw":
+        graph["parameters"] = {"encoder": {"name": "sq"}}
+    return {"type": "knn_vector", "dimension": dim, **({} if kind == "flat" else {"method": graph})}
 
 
 def _inner_products(hits: Hits) -> Hits:

@@ -16,6 +16,9 @@ public class OsNode {
     static final List<String> MODULES = List.of("transport.Netty4", "analysis.common.CommonAnalysis", "index.reindex.Reindex", "painless.Painless",
         "index.mapper.MapperExtras", "index.rankeval.RankEval", "ingest.common.IngestCommon");
 
+    /** What a distribution has beside the modules; used where it is on the class path. */
+    static final String KNN = "org.opensearch.knn.plugin.KNNPlugin";
+
     public static void main(String[] args) throws Exception {
         Settings.Builder s = Settings.builder().put("node.name", "os").put("network.host", "127.0.0.1").put("transport.port", "0").put("http.port", "0")
             .put("http.type", "netty4").put("transport.type", "netty4").put("cluster.routing.allocation.disk.threshold_enabled", false);
@@ -23,9 +26,11 @@ public class OsNode {
         Path home = Path.of(s.get("path.home"));
         for (String d : List.of("modules", "plugins", "logs", "config")) Files.createDirectories(home.resolve(d));
         boolean old = Version.CURRENT.major < 3;
+        List<String> names = new ArrayList<>();
+        for (String module : MODULES) names.add("org.opensearch." + module + (old ? "Plugin" : "ModulePlugin"));
+        if (OsNode.class.getResource("/" + KNN.replace('.', '/') + ".class") != null) names.add(KNN);
         List<Object> plugins = new ArrayList<>();
-        for (String module : MODULES) {
-            String name = "org.opensearch." + module + (old ? "Plugin" : "ModulePlugin");
+        for (String name : names) {
             // 2.x takes classes, 3.x descriptions of them; both constructors take a collection.
             plugins.add(old ? Class.forName(name) : new PluginInfo(name, name, "1", Version.CURRENT, "21", name, null, List.of(), false));
         }
