@@ -1,9 +1,10 @@
-"""Elasticsearch compared with the embedded engines, and under nodes that die: prints tables.
+"""Servers compared with the embedded engines, and under nodes that die: prints tables.
 
 python -m benchmarks.elastic speed --docs 1000000      loading, searching and memory, in one run
 python -m benchmarks.elastic cluster --docs 200000     one of three nodes killed, one frozen for 20 s
 
-The nodes are those of the tests: Maven and a JDK are needed, Docker is not.
+The second takes --release, such as opensearch-3. The nodes are those of the tests: Maven and a JDK are needed, Docker
+is not.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def print_speed(speeds: dict[str, dict[str, float]], docs: int, queries: int) ->
 
 def cluster(folder: Path, docs: int, queries: int, release: str) -> dict[str, int]:
     """What -> how many, of the drills that a cluster of three nodes goes through."""
-    nodes = elastic_node.cluster(elastic_node.jars(release, folder), folder / "nodes", heap="1g")
+    program = elastic_node.OPENSEARCH if release.startswith("opensearch") else "EsNode"
+    nodes = elastic_node.cluster(elastic_node.jars(release, folder), folder / "nodes", heap="1g", program=program)
     try:
         engine = drills.start(nodes)
         retriever, seconds = drills.load(nodes, engine, folder / "index", docs, victim=1)
@@ -156,7 +158,7 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "cluster"])
     parser.add_argument("--docs", type=int, default=None)
     parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument("--release", choices=["8", "9"], default="8", help="of the cluster's nodes")
+    parser.add_argument("--release", choices=list(elastic_node.RELEASES), default="8", help="of the cluster's nodes")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if arguments.what == "speed":

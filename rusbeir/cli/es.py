@@ -1,4 +1,4 @@
-"""`rusbeir es`: rusbeir's indexes on a server of Elasticsearch or OpenSearch, and whether it is fit for use."""
+"""`rusbeir es`: rusbeir's indexes on a server of Elasticsearch or OpenSearch, whether it is fit, and its mappings."""
 
 from __future__ import annotations
 
@@ -78,6 +78,25 @@ def doctor(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
         output.print_table(["what", "status", "found", "what to do"], [list(diagnosis) for diagnosis in diagnoses])
     if any(diagnosis.status == "bad" for diagnosis in diagnoses):
         raise typer.Exit(1)
+
+
+@app.command()
+def mapping(
+    lang: Annotated[
+        str, typer.Option("--lang", callback=options.read_language_tag, help="Language of the index (BCP 47).")
+    ],
+    client: options.ClientTerms = False,
+    plugin: options.Plugin = False,
+    profile: options.Bm25Profile = "",
+    as_json: options.Json = False,
+) -> None:
+    """Print the body with which to create an index for a language, as `rusbeir languages mapping` does.
+
+    Example: rusbeir es mapping --lang ru
+    """
+    from rusbeir.retrieval import for_people
+
+    output.print_json(for_people(lang, profile, client=client, plugin=plugin))
 
 
 def _number(value: int | None) -> str:

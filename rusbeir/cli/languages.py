@@ -1,4 +1,4 @@
-"""`rusbeir languages`: the languages, their profiles and their Elasticsearch mappings."""
+"""`rusbeir languages`: the languages, their profiles and their mappings for servers."""
 
 from __future__ import annotations
 
@@ -144,20 +144,19 @@ def mapping(
             metavar="LANGUAGE", callback=options.read_language_tag, autocompletion=options.complete_languages
         ),
     ],
-    client: Annotated[
-        bool, typer.Option("--client", help="For terms that rusbeir made, instead of the server's own analyzer.")
-    ] = False,
-    profile: Annotated[str, typer.Option("--profile", help="A profile of BM25: its k1, b and fields.")] = "",
+    client: options.ClientTerms = False,
+    plugin: options.Plugin = False,
+    profile: options.Bm25Profile = "",
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print the body with which to create an Elasticsearch index for a language; --json changes nothing.
+    """Print the body with which to create an index on a server for a language; --json changes nothing.
 
     Example: rusbeir languages mapping ru
     """
     from rusbeir.retrieval import for_people
 
-    output.print_json(for_people(language, profile, client=client))
+    output.print_json(for_people(language, profile, client=client, plugin=plugin))
 
 
 @app.command()

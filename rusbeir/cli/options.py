@@ -112,6 +112,13 @@ EsUrl: TypeAlias = Annotated[
         "a CA from ES_CA_CERTS.",
     ),
 ]
+ClientTerms: TypeAlias = Annotated[
+    bool, typer.Option("--client", help="For terms that rusbeir made, instead of the server's own analyzer.")
+]
+Plugin: TypeAlias = Annotated[
+    bool, typer.Option("--plugin", help="For the analyzer of an official plugin, such as analysis-kuromoji.")
+]
+Bm25Profile: TypeAlias = Annotated[str, typer.Option("--profile", help="A profile of BM25: its k1, b and fields.")]
 Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=1_000_000, help="Hits kept per query.")]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rusbeir.analysis import Analyzer, load_chain
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import Server, ServerAnalyzer, analyzer_of
+from rusbeir.retrieval import Server, analyzer_of
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched
 
@@ -82,7 +82,7 @@ def analyze_words(language: str, profile: str, words: Iterable[str]) -> Terms:
 
 def ask_server(server: Server, language: str, words: Iterable[str]) -> Terms:
     """The terms that the server's analyzer, as in the language's mapping, makes of each word."""
-    name, definition = analyzer_of(language)
+    name, definition = analyzer_of(language, server)
     request: dict[str, object] = {"analyzer": name}
     if definition:  # An analyzer cannot be defined in a request, but what it consists of can.
         custom, filters = definition["analyzer"][name], definition["filter"]
@@ -101,7 +101,7 @@ def ask_server(server: Server, language: str, words: Iterable[str]) -> Terms:
         for start, term in tokens:
             terms[bisect_right(starts, start) - 1].append(term)
         of_word.update(zip(batch, map(" ".join, terms), strict=True))
-    signature = f"{server.release}|{ServerAnalyzer(language).signature}"
+    signature = f"{server.release}|lang:{language}|server:{name}"
     return Terms(name=server.address, signature=signature, of_word=of_word)
 
 

@@ -8,7 +8,6 @@ from .elasticsearch.connection import connect as connect
 from .elasticsearch.diagnose import examine as examine
 from .elasticsearch.indexes import drop as drop
 from .elasticsearch.indexes import list_indexes as list_indexes
-from .elasticsearch.mappings import ServerAnalyzer as ServerAnalyzer
 from .elasticsearch.mappings import analyzer_of as analyzer_of
 from .elasticsearch.mappings import for_people as for_people
 from .encoding.encoder import Encoder as Encoder

@@ -20,8 +20,51 @@ def file_of(language: str, client: bool) -> Path:
     return FOLDER / f"{language}{'.client' if client else ''}.json"
 
 
-def test_every_language_has_its_two_files():
-    assert sorted(FOLDER.iterdir()) == sorted(file_of(*row) for row in FILES)
+def plugin_file(language: str) -> Path:
+    return FOLDER / f"{language}.plugin.json"
+
+
+def test_every_language_has_its_files():
+    expected = [*(file_of(*row) for row in FILES), *map(plugin_file, mappings.PLUGINS)]
+    assert sorted(FOLDER.iterdir()) == sorted(expected)
+
+
+@pytest.mark.parametrize("language", mappings.PLUGINS)
+def test_files_of_plugins_are_in_step(language):
+    rendered = mappings.for_people(language, plugin=True)
+    path = plugin_file(language)
+    assert json.loads(path.read_text()) == rendered, f"rusbeir languages mapping {language} --plugin > {path.name}"
+
+
+PROMISED = {
+    # language, a text, a query that finds it through the plugin, one that the server's own analyzer finds it by
+    "ja": ("東京大学の学生", "大学", "京大"),
+    "ko": ("서울에서 살았다", "서울", "서울에"),
+    "pl": ("ulica wielkich psów", "wielki", "wielkich"),
+    "uk": ("двері старих будинків", "будинок", "будинків"),
+    "yue": ("香港大學嘅學生", "大學", "港"),
+    "zh": ("我们在北京大学学习", "北京大学", "京大"),
+    "zh-Hant": ("香港大學的學生", "大學", "港"),
+}
+
+
+@pytest.mark.parametrize("language", mappings.PLUGINS)
+@pytest.mark.parametrize("node", ["elasticsearch", "opensearch"])
+def test_plugins_are_used_where_they_are_installed(request, node, language):
+    """The node of Elasticsearch 8 has none, that of OpenSearch 3 has all."""
+    server = connection.connect(request.getfixturevalue(node).url)
+    name, _ = mappings.analyzer_of(language, server)
+    installed = node == "opensearch"
+    assert (name == mappings.PLUGINS[language].analyzer) == installed
+    index, (text, by_plugin, by_server) = f"somebodys-plugin-{language}".lower(), PROMISED[language]
+    server.ask("PUT", f"/{index}", mappings.for_people(language, plugin=installed))
+    server.ask("PUT", f"/{index}/_doc/1?refresh=true", {"title": "", "text": text})
+    hits = []
+    for query in (by_plugin, by_server):
+        match = {"query": {"match": {"text": {"query": query, "operator": "and"}}}}
+        hits.append(server.ask("POST", f"/{index}/_search", match)["hits"]["total"]["value"])
+    assert hits[0 if installed else 1] == 1
+    assert server.ask("DELETE", f"/{index}")
 
 
 @pytest.mark.parametrize(("language", "client"), FILES)
@@ -90,6 +133,16 @@ def test_every_stock_analyzer_is_there():
     server = connection.connect()
     for name in {*mappings.STOCK.values()}:
         assert server.ask("POST", "/_analyze", {"analyzer": name, "text": "Ж a"})["tokens"], name
+
+
+def test_opensearch_lacks_one_of_them(opensearch):
+    """The server's stemmer stands for it there."""
+    server = connection.connect(opensearch.url)
+    lacking = {name for name in mappings.STOCK.values() if not mappings._has(server, name)}
+    assert lacking == set(mappings.NOT_EVERYWHERE)
+    name, definition = mappings.analyzer_of("sr", server)
+    assert (name, definition["filter"]["stem"]) == ("language", {"type": "stemmer", "language": "serbian"})
+    assert mappings.analyzer_of("sr") == ("serbian", {})
 
 
 SERVER = [

@@ -17,6 +17,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parent / "node"
 RELEASES = {"8": "8.18.0", "9": "9.1.0", "opensearch-2": "2.19.0", "opensearch-3": "3.1.0"}
 """Releases whose HTTP module is on Maven Central too."""
+WITH_PLUGINS, LUCENE = ("9", "opensearch-3"), "10.3.0"
+"""Releases whose nodes have the analyzers of official plugins, and the Lucene that has them all on Maven Central."""
 JAVA_RELEASES = {"8": "17", "9": "21", "opensearch-2": "17", "opensearch-3": "21"}
 """The oldest Java that each runs on."""
 OPENSEARCH = "OsNode"
@@ -63,10 +65,12 @@ def _fetch(major: str, target: Path) -> None:
     options = [f"-D{kind}.version={RELEASES[major]}", f"-Dout={target}"]
     if major == "opensearch-2":
         options.append(f"-Dknn.version={RELEASES[major]}.0")
+    if major in WITH_PLUGINS:
+        options.append(f"-Dlanguages.version={LUCENE}")
     _run(["mvn", "-q", "-B", "-f", f"{project}pom.xml", "package", *options])
     compiler = (java(21) or Path()) / "javac"
     options = ["--release", JAVA_RELEASES[major], "-cp", f"{target}/lib/*", "-d", target / "main"]
-    _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, f"{project}{kind.capitalize()}Node.java"])
+    _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, f"{project}{kind.capitalize()}Node.java", "Plugins.java"])
     (target / "languages").mkdir()
     for path in (target / "main").glob("EsNode?*.class"):
         path.rename(target / "languages" / path.name)

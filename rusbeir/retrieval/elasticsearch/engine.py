@@ -55,7 +55,7 @@ class ElasticEngine:
         """Load the documents under the key's name, unless that index is there already; publish it at the end."""
         server = self.server
         name = key.name(f"{indexes.PREFIX}{key.signature.split('|')[0]}")
-        held = indexes.create(server, name, key, mappings.body_of(bm25, server.similarity))
+        held = indexes.create(server, name, key, mappings.body_of(bm25, server))
         if held.published:
             documents = sum(1 for _ in rows)
         else:

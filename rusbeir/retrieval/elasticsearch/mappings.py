@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from rusbeir.analysis import language_files, read_language
-from rusbeir.errors import unknown
+from rusbeir.errors import BadInput, option, unknown
+from rusbeir.retrieval.elasticsearch import connection
+from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.bm25 import DEFAULT_GRAM_WEIGHT, Bm25, profiles
 from rusbeir.retrieval.lexical.engines import Terms
 
@@ -35,33 +38,41 @@ def client_body(bm25: Bm25) -> dict[str, Any]:
     }
 
 
-def body_of(bm25: Bm25, similarity: str) -> dict[str, Any]:
-    """Make settings and mapping of an index for that BM25, which the server calls `similarity`."""
-    body = server_body(bm25, bm25.server_language) if bm25.server_language else client_body(bm25)
-    body["settings"]["similarity"]["bm25"]["type"] = similarity
+def body_of(bm25: Bm25, server: Server) -> dict[str, Any]:
+    """Make settings and mapping of an index for that BM25, with what the server has for it."""
+    language = bm25.server_language
+    body = server_body(bm25, *analyzer_of(language, server)) if language else client_body(bm25)
+    body["settings"]["similarity"]["bm25"]["type"] = server.similarity
     return body
 
 
-def server_body(bm25: Bm25, language: str) -> dict[str, Any]:
+def server_body(bm25: Bm25, analyzer: str, definition: Mapping[str, Any]) -> dict[str, Any]:
     """Make settings and mapping for text as it is: the server makes the terms, with positions for phrase queries."""
-    analyzer, definition = analyzer_of(language)
     settings = {**({"analysis": definition} if definition else {}), **_index_settings(bm25)}
     return {"settings": settings, "mappings": mapping(bm25, analyzer, {})}
 
 
-def for_people(language: str, profile: str = "", *, client: bool = False) -> dict[str, Any]:
+def for_people(language: str, profile: str = "", *, client: bool = False, plugin: bool = False) -> dict[str, Any]:
     """Make settings and mapping for a user's own index, with fields title and text.
 
     With client the index is for terms that rusbeir makes; runs of characters, which begin with GRAM, have fields of
-    their own. A profile of BM25 sets k1 and b. Raises UnknownName where neither side can analyse the language.
+    their own. With plugin its analyzer is that of the official plugin for the language. A profile of BM25 sets k1, b.
+    Raises UnknownName where neither side can analyse the language, or no plugin is for it.
     """
+    if plugin and client:
+        raise BadInput(
+            f"{option('client')} is for terms that no analyzer of a server makes; {option('plugin')} names one."
+        )
+    if plugin and language not in PLUGINS:
+        raise unknown("plugin for the language", language, PLUGINS)
     if profile and profile not in profiles():
         raise unknown("profile", profile, profiles())
     recipe = profiles().get(profile, {})
     bm25 = Bm25(fields="best_fields", **{name: recipe[name] for name in ("k1", "b") if name in recipe})
     if client and read_language(language).profiles["default"].terms == "both":
         bm25 = replace(bm25, gram_weight=DEFAULT_GRAM_WEIGHT)
-    body = client_body(bm25) if client else server_body(bm25, language)
+    analyzer = (PLUGINS[language].analyzer, {}) if plugin else analyzer_of(language)
+    body = client_body(bm25) if client else server_body(bm25, *analyzer)
     properties = body["mappings"]["properties"]
     return {**body, "mappings": {"properties": {name: properties[name] for name in bm25.field_names}}}
 
@@ -115,20 +126,45 @@ STOCK = {
     "zh": "cjk",
 }  # fmt: skip
 """Language -> the analyzer that every Elasticsearch has for it."""
+NOT_EVERYWHERE = ("serbian",)
+"""Those that OpenSearch lacks."""
+
+
+class Plugin(NamedTuple):
+    """An official plugin, which both vendors have under the same name."""
+
+    name: str
+    analyzer: str
+    """What it calls the analyzer that it brings."""
+
+
+PLUGINS: Mapping[str, Plugin] = {
+    "ja": Plugin("analysis-kuromoji", "kuromoji"),
+    "ko": Plugin("analysis-nori", "nori"),
+    "pl": Plugin("analysis-stempel", "polish"),
+    "uk": Plugin("analysis-ukrainian", "ukrainian"),
+    "yue": Plugin("analysis-icu", "icu_analyzer"),
+    "zh": Plugin("analysis-smartcn", "smartcn"),
+    "zh-Hant": Plugin("analysis-icu", "icu_analyzer"),
+}
+"""Language -> the plugin whose analyzer is better than the server's own; it is used where it is installed."""
 LACKING_STEMMERS = ("czech", "esperanto", "nepali", "persian", "polish", "sesotho", "tamil", "yiddish")
 """Snowball algorithms that the server's stemmer filter does not have."""
 OWN = "language"
 """The name of the analyzer that rusbeir defines for a language in which the server has none."""
 
 
-def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
+def analyzer_of(language: str, server: Server | None = None) -> tuple[str, dict[str, Any]]:
     """Name the analyzer of a language, and make the settings that define it; {} where the server has it.
 
-    Elsewhere it takes words in lower case without rusbeir's stop words, stemmed as analyzers/<language>.toml stems
-    them where the server can.
+    A plugin's is taken where that server has it. Elsewhere it takes words in lower case without rusbeir's stop words,
+    stemmed as analyzers/<language>.toml stems them where the server can.
     """
-    if language in STOCK:
-        return STOCK[language], {}
+    if server and language in PLUGINS and _has(server, PLUGINS[language].analyzer):
+        return PLUGINS[language].analyzer, {}
+    stock = STOCK.get(language, "")
+    if stock and (server is None or stock not in NOT_EVERYWHERE or _has(server, stock)):
+        return stock, {}
     known = language_files()
     if language not in known:
         raise unknown("language", language, {*STOCK, *known}, listing="rusbeir languages")
@@ -145,15 +181,25 @@ def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
     }
 
 
+@cache
+def _has(server: Server, analyzer: str) -> bool:
+    """Return whether the server has an analyzer; it answers 400 for one that it lacks."""
+    request = {"analyzer": analyzer, "text": "a"}
+    return connection.retry(lambda: server.ask("POST", "/_analyze", request, allow=(400, 403))) is not None
+
+
 @dataclass(frozen=True)
 class ServerAnalyzer:
     """Leaves texts as they are, for the server to analyse."""
 
     language: str
+    engine: object = None
+    """The engine whose `server` that is."""
 
     @property
     def signature(self) -> str:
-        return f"lang:{self.language}|server:{analyzer_of(self.language)[0]}"
+        name, _ = analyzer_of(self.language, getattr(self.engine, "server", None))
+        return f"lang:{self.language}|server:{name}"
 
     def analyze(self, text: str) -> list[str]:
         return text.split()

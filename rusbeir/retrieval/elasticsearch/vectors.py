@@ -183,7 +183,7 @@ def build(
     if not 1 <= dim <= _MAX_DIM:
         raise BadInput(f"A server holds vectors of 1 to {_MAX_DIM:,} numbers, not {dim:,}.")
     name = key.name(f"{indexes.PREFIX}hybrid-{kind}")
-    body = mappings.body_of(bm25, server.similarity)
+    body = mappings.body_of(bm25, server)
     if server.product == connection.OPENSEARCH:
         # Without a graph the vectors are only stored, and a script compares them all.
         body["settings"]["knn"] = kind != "flat"

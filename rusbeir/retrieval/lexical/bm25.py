@@ -165,6 +165,8 @@ def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
     elif "gram_weight" not in dict(stage.options):
         settings = replace(settings, gram_weight=DEFAULT_GRAM_WEIGHT)
     chosen, note = engines.choose(engine, settings)
+    if settings.server_language:
+        analyzer = _leave_to_server(settings.server_language, chosen)
     return Bm25System(name=str(stage), bm25=settings, analyzer=analyzer, engine=chosen.name, chosen=chosen, note=note)
 
 
@@ -228,9 +230,7 @@ def _make_own_analyzer(stage: Stage, settings: Bm25, language: str) -> LineAnaly
     files = {key: options.word(key, "") for key in ("stop", "synonyms", "tokens") if key in options}
     if settings.server_language:
         options.refuse(ANALYSIS_OPTIONS, "with profile=server, where the server analyses")
-        from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
-
-        return ServerAnalyzer(settings.server_language)
+        return _leave_to_server(settings.server_language)
     if name.startswith(PYTHON):
         options.refuse(
             ("profile", "stop", "synonyms", "tokens", "gram_weight"), f"with analyzer={name}, which makes all terms"
@@ -247,6 +247,12 @@ def _make_own_analyzer(stage: Stage, settings: Bm25, language: str) -> LineAnaly
         # analyzer=snowball is a profile of the language, analyzer=en and analyzer=en:snowball are another's.
         language, profile = (tag, rest or "default") if colon or tag in language_files() else (language, name)
     return _make_analyzer(language, profile, **files)
+
+
+def _leave_to_server(language: str, engine: engines.LexicalEngine | None = None) -> LineAnalyzer:
+    from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
+
+    return ServerAnalyzer(language, engine)
 
 
 def _make_analyzer(language: str, profile: str, **files: str) -> Analyzer:

@@ -1,14 +1,20 @@
 // A real OpenSearch node, 2.x or 3.x, from Maven Central jars, all modules on the class path (a protected constructor of Node takes them):
-//   javac -cp 'target/lib/*' -d target/main OsNode.java
+//   javac -cp 'target/lib/*' -d target/main OsNode.java ../Plugins.java
 //   java -Xmx512m -cp 'target/main:target/lib/*' OsNode path.home=DIR [http.port=0 discovery.type=single-node any.setting=value ...]
 // Prints "listening http://127.0.0.1:PORT" once the node answers; SIGTERM closes it cleanly. DIR gets data/, logs/.
 import java.nio.file.*;
 import java.util.*;
+import org.apache.lucene.analysis.Analyzer;
 import org.opensearch.Version;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
 import org.opensearch.http.HttpServerTransport;
+import org.opensearch.index.analysis.AnalyzerProvider;
+import org.opensearch.index.analysis.AnalyzerScope;
+import org.opensearch.indices.analysis.AnalysisModule.AnalysisProvider;
 import org.opensearch.node.Node;
+import org.opensearch.plugins.AnalysisPlugin;
+import org.opensearch.plugins.Plugin;
 import org.opensearch.plugins.PluginInfo;
 
 public class OsNode {
@@ -29,6 +35,7 @@ public class OsNode {
         List<String> names = new ArrayList<>();
         for (String module : MODULES) names.add("org.opensearch." + module + (old ? "Plugin" : "ModulePlugin"));
         if (OsNode.class.getResource("/" + KNN.replace('.', '/') + ".class") != null) names.add(KNN);
+        names.add(Languages.class.getName());
         List<Object> plugins = new ArrayList<>();
         for (String name : names) {
             // 2.x takes classes, 3.x descriptions of them; both constructors take a collection.
@@ -41,5 +48,19 @@ public class OsNode {
         node.start();
         System.out.println("listening http://" + node.injector().getInstance(HttpServerTransport.class).boundAddress().publishAddress());
         Thread.currentThread().join();
+    }
+
+    /** The official plugins of languages. */
+    public static class Languages extends Plugin implements AnalysisPlugin {
+        @Override
+        public Map<String, AnalysisProvider<AnalyzerProvider<? extends Analyzer>>> getAnalyzers() {
+            Map<String, AnalysisProvider<AnalyzerProvider<? extends Analyzer>>> all = new TreeMap<>();
+            Plugins.analyzers().forEach((plugin, make) -> all.put(plugin, (index, env, name, settings) -> new Provider(name, make.get())));
+            return all;
+        }
+    }
+
+    public record Provider(String name, Analyzer get) implements AnalyzerProvider<Analyzer> {
+        public AnalyzerScope scope() { return AnalyzerScope.INDEX; }
     }
 }
