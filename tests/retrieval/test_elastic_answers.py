@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
-from elasticsearch import ApiError
 
 from rusbeir.errors import BackendError, UnknownName
 from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
+from rusbeir.retrieval.elasticsearch.credentials import read_credentials
 from rusbeir.retrieval.elasticsearch.diagnose import examine
 from rusbeir.retrieval.elasticsearch.engine import ElasticSearcher
 from rusbeir.retrieval.elasticsearch.vectors import VectorSearcher
@@ -98,10 +98,22 @@ def answer(path: str) -> Any:
     return next(body for part, body in RIGHT.items() if part in path)
 
 
+def server_of(reply: Callable[[str], Any]) -> Server:
+    """A server that gives the reply to a path, which may come with a status other than 200."""
+
+    def perform(method: str, path: str, **_: Any) -> tuple[ApiResponseMeta, Any]:
+        body = reply(path)
+        status, body = body if isinstance(body, tuple) else (200, body)
+        headers = HttpHeaders({"x-elastic-product": "Elasticsearch"})
+        return ApiResponseMeta(status, "1.1", headers, 0.1, NodeConfig("http", "x", 80)), body
+
+    transport = SimpleNamespace(perform_request=perform)
+    return Server(urls=("http://x",), transport=transport, credentials=read_credentials())
+
+
 @pytest.mark.parametrize("work", WORK)
 def test_right_answers_are_read(work):
-    client = SimpleNamespace(perform_request=lambda method, path, **_: SimpleNamespace(body=answer(path)))
-    WORK[work](Server(urls=("http://x",), client=client))
+    WORK[work](server_of(answer))
 
 
 @pytest.mark.parametrize("work", WORK)
@@ -112,13 +124,13 @@ def test_any_other_answer_is_one_line(work, monkeypatch):
     for right in RIGHT.values():
         for wrong in spoilt(right):
 
-            def perform(method: str, path: str, wrong: Any = wrong, right: Any = right, **_: Any) -> Any:
+            def reply(path: str, wrong: Any = wrong, right: Any = right) -> Any:
                 body = answer(path)
-                return SimpleNamespace(body=wrong if body is right else body)
+                return wrong if body is right else body
 
             try:
                 lines.append("")
-                WORK[work](Server(urls=("http://x",), client=SimpleNamespace(perform_request=perform)))
+                WORK[work](server_of(reply))
             except (BackendError, UnknownName) as error:
                 lines[-1] = str(error)
     assert len(lines) > 1_000
@@ -130,16 +142,12 @@ def test_a_full_disk_is_named_before_anything_is_sent():
     """A new index of which no node takes a shard; the request that waits for one ends with 408."""
     paths = []
 
-    def perform(method: str, path: str, **_: Any) -> Any:
+    def reply(path: str) -> Any:
         paths.append(path)
-        if "wait_for_status" in path:
-            meta = ApiResponseMeta(408, "1.1", HttpHeaders(), 10.0, NodeConfig("http", "x", 80))
-            raise ApiError("timed out", meta, {"status": "red", "timed_out": True})
-        return SimpleNamespace(body=answer(path))
+        return (408, {"status": "red", "timed_out": True}) if "wait_for_status" in path else answer(path)
 
-    server = Server(urls=("http://x",), client=SimpleNamespace(perform_request=perform))
     with pytest.raises(BackendError, match=rf"no room for the index {INDEX}: n: 0.0 GB free, 92% used. Free space"):
-        bulk.load(server, INDEX, SOURCES)
+        bulk.load(server_of(reply), INDEX, SOURCES)
     assert not any("_bulk" in path for path in paths)
 
 
