@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rusbeir.errors import BadInput, option, unknown
 
 _ID = ("_id", "id", "docid", "doc_id", "document_id", "docno", "pid", "passage_id")
-_QUERY_ID = ("_id", "id", "query_id", "query-id", "qid", "queryid")
+_QUERY_ID = ("_id", "id", "query_id", "query-id", "qid", "queryid", "topic_id")
 
 Columns: TypeAlias = Mapping[str, tuple[str, ...]]
 """Key of a column (those of KEYS) -> the columns of the table; several are joined."""
@@ -32,7 +32,7 @@ DOCUMENT = (
 )
 QUERY = (
     Column("query id", _QUERY_ID, key="query_id"),
-    Column("text", ("text", "query", "question"), key="query"),
+    Column("text", ("text", "query", "question", "topic_title"), key="query"),
     Column("language", ("lang",), True, key="query_language"),
 )
 JUDGEMENT = (

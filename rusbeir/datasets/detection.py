@@ -113,14 +113,14 @@ def name_languages(dataset: Dataset) -> Dataset:
             f"{', '.join(languages)}. Add it to these."
         )
     corpus, of_documents = _detect_documents(dataset.corpus, languages) if unnamed else (dataset.corpus, {})
+    if of_documents:
+        _report(card, "documents", of_documents, languages[0])
     counts = count_languages(corpus)
     for language in languages:
         if not counts.get(language):
             logger.warning("%s: no document is in %r.", card.name, language)
-    queries, of_queries = _detect_queries(dataset.queries, card, languages)
+    queries, of_queries = detect_queries(dataset.queries, card, languages)
     detected = {kind: figures for kind, figures in (("documents", of_documents), ("queries", of_queries)) if figures}
-    for kind, figures in detected.items():
-        _report(card, kind, figures, languages[0])
     _warn_of_foreign_queries(card, queries, languages)
     if detected:
         by = {"detector": f"py3langid {version('py3langid')}", "fallback": languages[0]}
@@ -163,14 +163,18 @@ def _detect_documents(corpus: Corpus, languages: Sequence[str]) -> tuple[Corpus,
     return open_corpus(path), orjson.loads(path.with_suffix(".json").read_bytes())
 
 
-def _detect_queries(queries: Queries, card: Card, languages: Sequence[str]) -> tuple[Queries, dict[str, Any]]:
-    """Detect the languages that queries do not name, where the card does not say theirs."""
+def detect_queries(queries: Queries, card: Card, languages: Sequence[str]) -> tuple[Queries, dict[str, Any]]:
+    """Detect the languages that queries do not name, where the card does not say theirs.
+
+    Returns the queries with them, and what was counted, {} where nothing was detected. A warning has these counts.
+    """
     unnamed = [key for key in queries if not query_language(queries, key, card.query_language)]
     if not unnamed:
         return queries, {}
     detect, tally = make_detector(languages), _Tally()
     detected = {key: tally.add(detect(queries[key])).language for key in unnamed}
     named = queries.languages if isinstance(queries, MultilingualQueries) else {}
+    _report(card, "queries", tally.counts(), languages[0])
     return MultilingualQueries(queries, {**named, **detected}), tally.counts()
 
 

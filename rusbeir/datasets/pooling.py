@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from rusbeir import __version__
+from rusbeir.datasets.detection import detect_queries
 from rusbeir.datasets.folder import write_beir
 from rusbeir.datasets.formats.beir import describe_source
 from rusbeir.datasets.licences import UNKNOWN
@@ -90,7 +91,8 @@ def join_datasets(
         datasets: The datasets, in the order of the pool.
         relevant: Which of the judged documents count for a query: those in "any" language, as in LAReQA, those in its
             "own", or those in an "other".
-        queries: One set of queries for all the datasets, in place of theirs; they keep their ids.
+        queries: One set of queries for all the datasets, in place of theirs; they keep their ids, and the languages of
+            those that name none are detected.
         qrels: The judgements of these queries, which name documents by the ids that they have in the datasets. A
             document that several datasets have is judged in each.
         name: What result rows call the pool; by default, the common name of the datasets.
@@ -111,13 +113,14 @@ def join_datasets(
     if relevant not in RULES:
         raise unknown("rule", relevant, RULES, owner=option("relevant"))
     by_language = _index_by_language(datasets)
+    card = _join_cards(datasets, relevant, name)
     if queries is None:
         entries, judged = _join_queries(datasets), _join_judgements(by_language)
         is_judged = any(dataset.qrels for dataset in datasets)
     else:
+        queries, _ = detect_queries(queries, card, card.languages)
         entries = {key: PoolQuery(key, query_language(queries, key, ""), queries[key]) for key in queries}
         judged, is_judged = _find_judged(by_language, qrels or {}), bool(qrels)
-    card = _join_cards(datasets, relevant, name)
     chosen = {key: _choose(judged.get(query.query_id, {}), query.language, relevant) for key, query in entries.items()}
     pooled = {key: grades for key, grades in chosen.items() if grades}
     if is_judged and not pooled:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import find_obstacle, join_datasets, load, load_material, pool
+from rusbeir.datasets import find_obstacle, join_datasets, load, load_material, make_queries, pool, read_judgement_file
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.types import Dataset, MultilingualQueries
 
@@ -143,3 +144,39 @@ def test_a_pool_is_not_translated():
     joined = join_datasets([make("ru"), make("en")])
     with pytest.raises(BadInput, match="is in several languages: translate the datasets that it was made of"):
         _ = load_material(joined).language
+
+
+def test_queries_of_one_set_without_a_language_are_detected(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.WARNING):
+        joined = join_datasets(
+            [make("ru"), make("en")],
+            relevant="own",
+            queries={"t1": "красный чайник", "t2": "a kettle for tea"},
+            qrels={"t1": {"d1": 1}, "t2": {"d1": 1}},
+        )
+    assert joined.qrels == {"t1": {"d1@ru": 1}, "t2": {"d1@en": 1}}
+    assert "shop/ru+en: languages of queries were detected: ru 1, en 1" in caplog.text
+
+
+def test_the_layout_of_neuclir(tmp_path: Path):
+    """Three corpora of NeuCLIR's keys, topics with their translations, and one file of judgements by TREC."""
+    documents = {"fas": "کتری قرمز", "rus": "Красный чайник", "zho": "红色水壶"}
+    for code, text in documents.items():
+        record = {"id": f"{code}-1", "cc_file": "x", "time": None, "title": "", "text": text, "url": "x"}
+        (tmp_path / f"{code}.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    topics = [
+        {"lang": "fas", "source": "human translation", "topic_title": "کتری"},
+        {"lang": "eng", "source": "original", "topic_title": "kettles", "topic_description": "Find kettles."},
+    ]
+    topic = {"topic_id": "7", "languages_with_qrels": ["fas", "rus", "zho"], "topics": topics}
+    (tmp_path / "topics.jsonl").write_text(json.dumps(topic) + "\n", encoding="utf-8")
+    (tmp_path / "qrels.all").write_text("7 0 fas-1 3\n7 0 rus-1 1\n7 0 zho-1 0\n", encoding="utf-8")
+    languages = {"fas": "fa", "rus": "ru", "zho": "zh"}
+    joined = join_datasets(
+        [load(tmp_path / f"{code}.jsonl", language=tag, judged=False) for code, tag in languages.items()],
+        queries=make_queries(tmp_path / "topics.jsonl", {}),
+        qrels=read_judgement_file(tmp_path / "qrels.all", {}),
+    )
+    assert dict(joined.queries) == {"7": "kettles"}
+    assert joined.queries.languages == {"7": "en"}
+    assert joined.qrels == {"7": {"fas-1@fa": 3, "rus-1@ru": 1, "zho-1@zh": 0}}

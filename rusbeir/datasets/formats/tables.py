@@ -184,7 +184,15 @@ def _json_rows(
 ) -> Iterator[tuple[Place, Record]]:
     keys = [name for column in columns for name in (*column.names, *named.get(column.key, ()))]
     with _open(file) as lines:
-        yield from read_objects(lines, str(file), keys, complain)
+        for location, record in read_objects(lines, str(file), keys, complain):
+            yield location, _take_original(record) if "topics" in record else record
+
+
+def _take_original(record: dict[str, Any]) -> dict[str, Any]:
+    """Take the original of a topic of NeuCLIR or HC4, which lists it with its translations."""
+    topics = record["topics"] if isinstance(record["topics"], list) else []
+    versions = [version for version in topics if isinstance(version, dict)]
+    return {**record, **next((version for version in versions if version.get("source") == "original"), {})}
 
 
 def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
