@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rusbeir.comparison.filters import load_measured
 from rusbeir.comparison.results import Result, read_run_of
-from rusbeir.errors import unknown
+from rusbeir.errors import BadInput, option, unknown
 from rusbeir.evaluation import LanguagePart, evaluate, split_by_pair, split_by_query, strip_language
 from rusbeir.types import MULTILINGUAL, Dataset, Run, select_queries
 
@@ -27,11 +27,15 @@ def split_results(results: Sequence[Result], by: str, measure: str, folders: Seq
 
     A part has the queries in its language, under the ids that they had before they were pooled, so that parts in
     several languages are of the same queries. Raises UnknownName for another split than those of SPLITS, and BadInput
-    where the dataset, which is looked for among the folders, or a run is not at hand.
+    where no result is on a pool, or its dataset, which is looked for among the folders, or a run is not at hand.
     """
     if by not in SPLITS:
         raise unknown("split by language", by, SPLITS)
     pools = [result for result in results if result.language == MULTILINGUAL]
+    if not pools:
+        raise BadInput(
+            f"{option('by_language', by)} splits results on a pool of several languages, and none of these is on one."
+        )
     datasets = {fingerprint: dataset for fingerprint, dataset, _ in load_measured(pools, folders, "by_language")}
     split = []
     for result in results:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from typer.testing import CliRunner
 
@@ -95,9 +93,12 @@ def test_a_split_needs_the_pool(measured):
         rusbeir.compare(folder / "results", by_language="pairs")
 
 
-def test_results_in_one_language_stay_whole(tmp_path):
+def test_results_in_one_language_stay_whole(measured, tmp_path):
+    folder, _ = measured
     for system in ("bm25(profile=raw)", "bm25(profile=unicode)"):
         rusbeir.bench("mini/en", system, measures=["nDCG@10"], out=tmp_path)
-    whole = rusbeir.compare(tmp_path)
-    split = rusbeir.compare(tmp_path, by_language="pairs")
-    assert json.dumps(split.to_dict()) == json.dumps(whole.to_dict())
+    with pytest.raises(BadInput, match="by_language=pairs splits results on a pool of several languages, and none"):
+        rusbeir.compare(tmp_path, by_language="pairs")
+    both = rusbeir.compare([tmp_path, folder / "results"], by_language="queries", data=[folder / "pool"])
+    assert [part.n_queries for part in both.datasets if part.dataset == "mini/en"] == [82]
+    assert len(both.datasets) == 4
