@@ -17,12 +17,12 @@ from rusbeir.jobs.batch_native import (
     read_requests,
     read_schema,
     split_messages,
+    write_answers,
     write_completion,
     write_reply,
 )
-from rusbeir.jobs.batch_service import BatchState, Unsettled, mark_key
+from rusbeir.jobs.batch_service import BatchState, Unsettled, expect_id, mark_key
 from rusbeir.jobs.llm import Llm
-from rusbeir.storage import atomic_file
 
 _VERSION = "2023-06-01"
 _MARK_DIGITS = 24
@@ -80,7 +80,7 @@ class AnthropicBatches:
         content = orjson.dumps({"requests": requests})
         headers = {"content-type": "application/json"}
         response = await self._native.send("POST", self._batches, content=content, headers=headers)
-        return str(self._expect(response)["id"])
+        return expect_id(self._expect(response)["id"])
 
     async def find(self, label: str) -> str | None:
         """The batch whose results have the label. Raises Unsettled while one is under way that may have it."""
@@ -106,7 +106,7 @@ class AnthropicBatches:
         response = await self._native.send("GET", f"{self._batches}/{batch}")
         if response is None:
             return None
-        state = response.json()
+        state = self._expect(response)
         counts = state["request_counts"]
         is_over = state["processing_status"] == "ended"
         return BatchState(
@@ -122,10 +122,7 @@ class AnthropicBatches:
         async with self._native.stream("GET", f"{self._batches}/{file}/results") as response:
             if response is None:
                 return False
-            with atomic_file(path) as answers:
-                async for line in response.aiter_lines():
-                    if line.strip():
-                        answers.write(read_result(orjson.loads(line)))
+            await write_answers(response, path, read_result)
         return True
 
     async def cancel(self, batch: str) -> None:

@@ -20,10 +20,11 @@ from rusbeir.jobs.batch_native import (
     read_requests,
     read_schema,
     split_messages,
+    write_answers,
     write_completion,
     write_reply,
 )
-from rusbeir.jobs.batch_service import MARK, BatchState, mark_key
+from rusbeir.jobs.batch_service import MARK, BatchState, expect_id, mark_key
 from rusbeir.jobs.llm import Llm
 from rusbeir.storage import atomic_file
 from rusbeir.text import shorten
@@ -107,14 +108,14 @@ class GeminiBatches:
                 "Content-Length": size, "X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize"
             },
         )  # fmt: skip
-        return str(self._expect(uploaded)["file"]["name"])
+        return expect_id(self._expect(uploaded)["file"]["name"])
 
     async def create(self, file: str, label: str) -> str:
         """Start the batch; the label is its displayed name."""
         model, _, name = file.partition(" ")
         batch = {"display_name": f"{MARK}-{label}", "input_config": {"file_name": name}}
         url = f"{self._api}/models/{model.removeprefix('models/')}:batchGenerateContent"
-        return str(self._expect(await self._native.send("POST", url, json={"batch": batch}))["name"])
+        return expect_id(self._expect(await self._native.send("POST", url, json={"batch": batch}))["name"])
 
     async def find(self, label: str) -> str | None:
         """The batch that has the label as its displayed name."""
@@ -133,7 +134,7 @@ class GeminiBatches:
         response = await self._native.send("GET", f"{self._api}/{batch}")
         if response is None:
             return None
-        operation = response.json()
+        operation = self._expect(response)
         metadata = operation.get("metadata", {})
         word = str(metadata.get("state", "")).removeprefix(_PREFIX)
         stats = {name: int(count) for name, count in metadata.get("batchStats", {}).items()}
@@ -154,10 +155,7 @@ class GeminiBatches:
         async with self._native.stream("GET", url, params={"alt": "media"}) as response:
             if response is None:
                 return False
-            with atomic_file(path) as answers:
-                async for line in response.aiter_lines():
-                    if line.strip():
-                        answers.write(read_result(orjson.loads(line)))
+            await write_answers(response, path, read_result)
         return True
 
     async def cancel(self, batch: str) -> None:

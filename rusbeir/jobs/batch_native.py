@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -15,9 +15,11 @@ import orjson
 
 from rusbeir.errors import BadInput, option, require
 from rusbeir.jobs.batch_lines import CUSTOM_ID
+from rusbeir.jobs.batch_service import refusing_malformed
 from rusbeir.jobs.llm import NO_HEADERS, Llm, explain_failure
 from rusbeir.jobs.llm_answer import parse_response, read_error
 from rusbeir.jobs.throttle import Transient
+from rusbeir.storage import atomic_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,15 @@ class NativeClient:
         """Close the connections. Harmless when repeated."""
         while self._clients:
             await self._clients.pop().aclose()
+
+
+async def write_answers(response: Any, path: Path, read: Callable[[Mapping[str, Any]], bytes]) -> None:
+    """Write the lines of a response in OpenAI's form, into which read brings each. Raises Transient for broken ones."""
+    with atomic_file(path) as answers:
+        async for line in response.aiter_lines():
+            if line.strip():
+                with refusing_malformed():
+                    answers.write(read(orjson.loads(line)))
 
 
 def read_requests(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:

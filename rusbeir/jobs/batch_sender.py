@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rusbeir.errors import BackendError, BadInput, name_command, option
 from rusbeir.jobs.batch_lines import open_answers, read_replies
 from rusbeir.jobs.batch_requests import USELESS, Requests
-from rusbeir.jobs.batch_service import BatchService, BatchState, Unsettled
+from rusbeir.jobs.batch_service import BatchService, BatchState, Unsettled, refusing_malformed
 from rusbeir.jobs.budget import Spent
 from rusbeir.jobs.journal import text_of
 from rusbeir.jobs.llm_answer import Rejected
-from rusbeir.jobs.throttle import Throttle
+from rusbeir.jobs.throttle import Exhausted, Throttle
 from rusbeir.jobs.workspace import Tell
 from rusbeir.types import Progress
+
+T = TypeVar("T")
 
 NEW, SENT, OVER = "new", "sent", "over"
 """A batch that may be at its provider, one that is, and one whose answers are in the journal."""
@@ -65,7 +68,7 @@ class Sender:
         """Send the file of a part as a batch. Raises what the provider answers, such as BadInput for a wrong key."""
         batch = self._register(part)
         try:
-            file = await self.throttle.run(lambda: self.service.upload(path, batch.label))
+            file = await self._call(lambda: self.service.upload(path, batch.label))
         except (BackendError, BadInput):
             # An uploaded file costs nothing.
             self._release(batch, 0)
@@ -79,7 +82,7 @@ class Sender:
             return await self.service.create(file, batch.label)
 
         try:
-            remote = await self.throttle.run(create)
+            remote = await self._call(create)
         except Unsettled:
             # It is looked for when batches are collected.
             return
@@ -113,13 +116,25 @@ class Sender:
         """
         batches = await self._adopt(gives_up=True)
         for batch in batches:
-            state = await self.throttle.run(partial(self.service.look, batch.remote))
+            state = await self._call(partial(self.service.look, batch.remote))
             # What is over cannot be cancelled, and is collected below.
             if state is not None and not state.is_over:
-                await self.throttle.run(partial(self.service.cancel, batch.remote))
+                await self._call(partial(self.service.cancel, batch.remote))
         for batch in batches:
             await self._wait(batch, is_cancelled=True)
         return len(batches)
+
+    async def _call(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask the provider, again where it fails. Raises BackendError where it never answers as is documented."""
+
+        async def ask_once() -> T:
+            with refusing_malformed():
+                return await ask()
+
+        try:
+            return await self.throttle.run(ask_once)
+        except Exhausted as error:
+            raise BackendError(f"{self.service.address}: {error}") from error
 
     def _register(self, part: int) -> SentBatch:
         """Put a batch of a part's requests into the journal, and reserve what it costs, in one step."""
@@ -187,7 +202,7 @@ class Sender:
         seconds, n_looks = limits.first_wait_seconds, 0
         while n_looks < _LOOKS:
             try:
-                if (remote := await self.throttle.run(lambda: self.service.find(label))) is not None:
+                if (remote := await self._call(lambda: self.service.find(label))) is not None:
                     return remote
                 n_looks += 1
             except Unsettled as batch:
@@ -201,7 +216,7 @@ class Sender:
         limits = self.throttle.limits
         seconds = limits.first_wait_seconds
         while True:
-            state = await self.throttle.run(lambda: self.service.look(batch.remote))
+            state = await self._call(lambda: self.service.look(batch.remote))
             if state is None:
                 if not is_cancelled:
                     raise self._refuse_unseen(batch)
@@ -233,7 +248,7 @@ class Sender:
         is_whole = True
         for file in state.files:
             path = self.requests.journal.path.with_name(f"batch-{batch.number}-answers.jsonl")
-            if not await self.throttle.run(partial(self.service.download, file, path)):
+            if not await self._call(partial(self.service.download, file, path)):
                 is_whole = False
                 continue
             with open_answers(path) as answers:

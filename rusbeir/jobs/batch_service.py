@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from rusbeir.errors import BadInput, option, require, unknown
+from rusbeir.errors import BadInput, RusbeirError, option, require, unknown
 from rusbeir.jobs.batch_lines import URL
 from rusbeir.jobs.llm import Llm
+from rusbeir.jobs.throttle import Transient
 from rusbeir.storage import atomic_file
 from rusbeir.text import shorten
 
@@ -116,6 +117,25 @@ def open_service(llm: Llm) -> BatchService:
     return service
 
 
+@contextlib.contextmanager
+def refusing_malformed() -> Iterator[None]:
+    """Raise Transient where what a provider answers has not the form that is documented."""
+    try:
+        yield
+    except RusbeirError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        detail = f"the answer has not the form of a batch's ({type(error).__name__}: {error})"
+        raise Transient("malformed", detail=shorten(detail), billed=False) from None
+
+
+def expect_id(value: Any) -> str:
+    """Return the id that a provider gives. Raises TypeError for what cannot be one."""
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"the id is {shorten(repr(value), 60)}")
+    return value
+
+
 def mark_key(key: str) -> str:
     """Return eight hex digits that tell a key from others, and do not give it away.
 
@@ -157,7 +177,7 @@ class OpenAiBatches:
                     f"{self.address} has no Batch API. Write the requests to a file with "
                     f"{option('batch_out', 'FILE')}, or leave {option('batch', True)} out."
                 ) from None
-        return str(uploaded.id)
+        return expect_id(uploaded.id)
 
     async def create(self, file: str, label: str) -> str:
         """Start the batch; the label is in its metadata."""
@@ -165,14 +185,14 @@ class OpenAiBatches:
             batch = await client.batches.create(
                 input_file_id=file, endpoint=URL, completion_window=_WINDOW, metadata={MARK: label}
             )
-        return str(batch.id)
+        return expect_id(batch.id)
 
     async def find(self, label: str) -> str | None:
         """The batch that has the label in its metadata."""
         with self._reporting() as client:
             async for batch in client.batches.list(limit=100):
                 if (batch.metadata or {}).get(MARK) == label:
-                    return str(batch.id)
+                    return expect_id(batch.id)
         return None
 
     async def look(self, batch: str) -> BatchState | None:

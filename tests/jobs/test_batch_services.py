@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -153,3 +154,14 @@ def test_the_form_is_that_of_the_host(monkeypatch, endpoint, kind):
     monkeypatch.setenv("RUSBEIR_BATCH_API", "gemni")
     with pytest.raises(UnknownName, match="Did you mean 'gemini'"):
         open_service(Llm(model="m", endpoint=endpoint, key="k"))
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", "nonsense", '{"id": 1, "custom_id": 7, "key": []}'])
+@pytest.mark.parametrize("calls", [LOOKS, CREATIONS, DOWNLOADS], ids=["look", "create", "download"])
+def test_answers_of_another_form_are_one_line_and_nothing_is_lost(tmp_path, provider, form, calls, body):
+    provider.refusals[calls[form]] = [Reply(200, body)] * 4
+    # One line, never an error of Python. A provider that recovers in time stops nothing.
+    with contextlib.suppress(BackendError, BadInput):
+        send(tmp_path / "j.sqlite", ["1 1", "1 2"])
+    provider.refusals.clear()
+    assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
