@@ -30,6 +30,7 @@ from rusbeir.cli.demo import demo
 from rusbeir.cli.eval import evaluate
 from rusbeir.cli.index import index
 from rusbeir.cli.judge import judge
+from rusbeir.cli.mteb import mteb
 from rusbeir.cli.nano import nano
 from rusbeir.cli.options import SPELLINGS
 from rusbeir.cli.output import note
@@ -80,7 +81,7 @@ TASKS: Mapping[str, Mapping[str, Any]] = {
     "Measure and compare": {
         "bench": bench, "search": search, "index": index, "systems": systems, "tune": tune, "eval": evaluate,
         "compare": compare, "report": report, "diagnose": diagnose.app, "validity": validity,
-        "reproduce": reproduce, "airbench": airbench.app,
+        "reproduce": reproduce, "airbench": airbench.app, "mteb": mteb,
     },
     "Port, check and publish": {"port": port, "audit": audit.app, "judge": judge, "publish": publish},
     "Datasets": {"datasets": datasets.app, "nano": nano, "synth": synth.app},

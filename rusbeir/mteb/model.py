@@ -1,26 +1,23 @@
-"""rusbeir's systems inside MTEB: `mteb.evaluate(rusbeir.mteb.model("bm25"), tasks)`. Needs the extra mteb."""
+"""Systems as models of MTEB: `mteb.evaluate(rusbeir.mteb.model("bm25"), tasks)`. Needs the extra mteb."""
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.errors import BadInput, option, require
+from rusbeir.errors import BadInput, require
 from rusbeir.experiment import search
-from rusbeir.languages import MACROLANGUAGE_MEMBERS, iso639_1, iso639_3, read_language_tag
+from rusbeir.languages import read_language_tag
+from rusbeir.mteb.task_languages import find_task_language
 from rusbeir.retrieval import FUSIONS, Candidates, Spec, System, parse, resolve, restrict
 from rusbeir.text import digest, slug
-from rusbeir.types import Card, Dataset, Doc, MemoryCorpus, Run
+from rusbeir.types import Card, Dataset, MemoryCorpus, Run
 
 _TYPES = {"bm25": "sparse", "sparse": "sparse", **dict.fromkeys(FUSIONS, "hybrid")}
 """mteb's model_type of a system with this first stage and no second one; others are dense."""
-_SAMPLED_DOCUMENTS = 50
-"""The documents whose language is identified where a task has several."""
 
 
 def model(system: str | Spec = "bm25", *, engine: str = "auto", language: str | None = None) -> MtebModel:
@@ -57,6 +54,9 @@ class MtebModel:
     engine: str = "auto"
     language: str | None = None
     """The language of all texts; None takes that of each task."""
+    submission: tuple[str, ...] | None = None
+    """The languages that the metadata name, as MTEB writes them (rus-Cyrl), if results are to be submitted: then they
+    are those of a model rather than of an experiment. None otherwise."""
     _dataset: Dataset | None = field(default=None, init=False)
 
     def index(
@@ -110,24 +110,25 @@ class MtebModel:
         return restrict(system, candidates) if candidates else system
 
     @property
-    def mteb_model_meta(self) -> Any:
-        """Describe the model as mteb does, with the system's signature among its experiment_kwargs.
+    def signature(self) -> str:
+        """The system's signature; the system and rusbeir's version where the language is that of each task.
 
-        Where the language is that of each task, the system and rusbeir's version take the place of the signature, as
-        they decide the analyzers.
+        These two decide the analyzers.
         """
-        signature = (
-            resolve(self.system, language=self.language, engine=self.engine).signature
-            if self.language
-            else f"{self.system}|lang:task|v:{__version__}"
-        )
+        if not self.language:
+            return f"{self.system}|lang:task|v:{__version__}"
+        return resolve(self.system, language=self.language, engine=self.engine).signature
+
+    @property
+    def mteb_model_meta(self) -> Any:
+        """Describe the model as mteb does, with the signature among its experiment_kwargs if it is an experiment."""
         return require("mteb.models", "rusbeir.mteb", "mteb").ModelMeta(
             loader=None,
             name=f"rusbeir/{slug(self.system, 60)}-{digest(self.system, chars=6)}",
             model_type=[_find_type(self.system)],
             revision=__version__,
             release_date=None,
-            languages=None,
+            languages=None if self.submission is None else [*self.submission],
             n_parameters=None,
             memory_usage_mb=None,
             max_tokens=None,
@@ -141,39 +142,8 @@ class MtebModel:
             similarity_fn_name=None,
             use_instructions=None,
             training_datasets=None,
-            experiment_kwargs={"signature": signature},
+            experiment_kwargs=None if self.submission is not None else {"signature": self.signature},
         )
-
-
-def find_task_language(task_metadata: Any, hf_subset: str, corpus: Iterable[Doc] = ()) -> str:
-    """Find the BCP 47 tag of the language of a task's subset, from MTEB's eval_langs such as ["rus-Cyrl"].
-
-    Where there are several it is that of the documents. Raises BadInput for several without documents.
-    """
-    named = task_metadata.eval_langs
-    codes = {code.partition("-")[0] for code in (named.get(hf_subset, []) if isinstance(named, dict) else named)}
-    tags = {iso639_3(tag): tag for tag in iso639_1()} | dict(MACROLANGUAGE_MEMBERS)
-    where = f"{task_metadata.name}/{hf_subset}"
-    # A code of three letters without a shorter one is a tag itself.
-    languages: list[str] = sorted({tags.get(code, code) for code in codes})
-    texts = [doc.full_text for doc in islice(corpus, _SAMPLED_DOCUMENTS)]
-    if len(languages) > 1 and texts:
-        languages = _identify(texts, languages)
-    if len(languages) != 1:
-        several = ", ".join(sorted(codes)) or "none"
-        raise BadInput(f"{where} has not one language but {several}. Name it with {option('language')}.")
-    return languages[0]
-
-
-def _identify(texts: Sequence[str], languages: Sequence[str]) -> list[str]:
-    """Find which of the languages most texts are in; none where py3langid does not know all of them."""
-    library = require("py3langid.langid", "rusbeir.mteb", "mteb")
-    identifier = library.LanguageIdentifier.from_model_file(library.MODEL_FILE)
-    if not set(languages) <= set(identifier.nb_classes):
-        return []
-    identifier.set_languages(list(languages))
-    votes: Counter[str] = Counter(identifier.classify(text)[0] for text in texts)
-    return [votes.most_common(1)[0][0]]
 
 
 def _read_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
