@@ -25,14 +25,16 @@ from rusbeir.jobs import CharBudget, Llm, Spent
 from rusbeir.ledger import ResultRow
 from rusbeir.processes import peak_rss, reset_peak_rss
 from rusbeir.retrieval import (
+    ChecksJudgements,
     LimitsDepth,
+    Prepared,
     RanksPool,
     RunSettings,
     search_without_self,
 )
 from rusbeir.storage import atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Retriever, Run
+from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Run
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
@@ -55,8 +57,7 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     check_writable(out)
     settings = _make_settings(request, workers)
     level = reset_peak_rss()
-    ready = system.prepare(documents.corpus, documents.fingerprint, settings)
-    _refuse_idle_batches(request, system.name, ready.retriever)
+    ready = _prepare(measurement, settings)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, request.k, card.self_suffixes)
     search_seconds = time.perf_counter() - started + settings.carried.seconds
@@ -116,12 +117,21 @@ def _make_settings(request: Request, workers: Workers | None) -> RunSettings:
     )
 
 
-def _refuse_idle_batches(request: Request, system: str, retriever: Retriever) -> None:
-    if request.batching and not isinstance(retriever, RanksPool):
+def _prepare(measurement: Measurement, settings: RunSettings) -> Prepared:
+    """Prepare the system; one that searches other documents than the corpus looks for the judged ones there.
+
+    Raises BadInput for batches without a language model to send them to.
+    """
+    documents, system = measurement.documents, measurement.system
+    ready = system.prepare(documents.corpus, documents.fingerprint, settings)
+    if measurement.request.batching and not isinstance(ready.retriever, RanksPool):
         raise BadInput(
-            f"{system} asks no language model, so nothing is sent in batches. Leave their options out, or rerank by "
-            "one: bm25 >> rerank(MODEL,runtime=llm)."
+            f"{system.name} asks no language model, so nothing is sent in batches. Leave their options out, or rerank "
+            "by one: bm25 >> rerank(MODEL,runtime=llm)."
         )
+    if isinstance(system, ChecksJudgements):
+        system.check_judgements(measurement.dataset.qrels)
+    return ready
 
 
 def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> dict[str, str]:

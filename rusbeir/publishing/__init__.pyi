@@ -1,1 +1,2 @@
+from .evaluators import publish_for as publish_for
 from .folder import publish as publish

@@ -10,6 +10,8 @@ from .elasticsearch.indexes import drop as drop
 from .elasticsearch.indexes import list_indexes as list_indexes
 from .elasticsearch.mappings import analyzer_of as analyzer_of
 from .elasticsearch.mappings import for_people as for_people
+from .elasticsearch.template import QueryTemplate as QueryTemplate
+from .elasticsearch.template import read_template as read_template
 from .encoding.encoder import Encoder as Encoder
 from .encoding.encoder import ReportsTruncation as ReportsTruncation
 from .encoding.encoder import SparseEncoder as SparseEncoder
@@ -43,6 +45,7 @@ from .stages import compose as compose
 from .stages import read_system as read_system
 from .stages import resolve as resolve
 from .system import ChecksAvailability as ChecksAvailability
+from .system import ChecksJudgements as ChecksJudgements
 from .system import CountsTerms as CountsTerms
 from .system import LimitsDepth as LimitsDepth
 from .system import Metered as Metered

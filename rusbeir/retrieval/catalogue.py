@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rusbeir.retrieval.dense import system as dense
+from rusbeir.retrieval.elasticsearch import server_index
 from rusbeir.retrieval.fusion import OPTIONS as FUSION_OPTIONS
 from rusbeir.retrieval.late import system as late
 from rusbeir.retrieval.lexical import bm25
@@ -25,6 +26,10 @@ _SYSTEMS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "late": ("vectors of tokens, by their best matches", "late(mLateOn)", late.OPTIONS),
     "run": ("the hits of a run that any program wrote", "run(bm25.run.gz)", ()),
+    "server": (
+        "an index that is on a server already, by a query of your own", "server(index=products,body=query.json)",
+        server_index.OPTIONS,
+    ),
     "sparse": ("weights that a model gives to words", "sparse(bge-m3)", sparse.OPTIONS),
     "rerank": (
         "sorts the first hits of a system by a model", "bm25 >> rerank(bge-reranker-v2-m3,depth=100)",

@@ -21,6 +21,7 @@ SEARCHERS = {
     "dense": "rusbeir.retrieval.dense.system:from_stage",
     "late": "rusbeir.retrieval.late.system:from_stage",
     "run": "rusbeir.retrieval.run_file:from_stage",
+    "server": "rusbeir.retrieval.elasticsearch.server_index:from_stage",
     "sparse": "rusbeir.retrieval.sparse.system:from_stage",
 }
 POOL_SEARCHERS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkabl
 
 from rusbeir.costs import CarriedSeconds
 from rusbeir.jobs import CharBudget, Llm
-from rusbeir.types import Corpus, Progress, Queries, Retriever, Run, silent
+from rusbeir.types import Corpus, Progress, Qrels, Queries, Retriever, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
@@ -103,6 +103,15 @@ class CountsTerms(Protocol):
 
     def count_terms(self, queries: Queries) -> dict[str, float]:
         """Return averages: `document` and `query` are their terms, `flops` the products that comparing two takes."""
+        ...
+
+
+@runtime_checkable
+class ChecksJudgements(Protocol):
+    """An optional ability of systems that search other documents than the corpus: to look for the judged ones there."""
+
+    def check_judgements(self, qrels: Qrels) -> None:
+        """Say how many of the judged documents are there. Raises BadInput where they are too few."""
         ...
 
 
