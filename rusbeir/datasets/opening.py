@@ -101,6 +101,11 @@ def _open_entry(
     for what, known, requested in (("language", entry.language, language), ("split", entry.split, split)):
         if requested:
             _refuse_conflict(entry.name, what, known, requested)
+    counts = {key: getattr(entry, key) for key in COUNTS if getattr(entry, key)}
+    if dataset_id := entry.options.get("id"):
+        opened = _open_irds(f"{IRDS}{dataset_id}", language, split, entry.judged, download)
+        card = dataclasses.replace(opened.card, name=entry.name, licence=entry.licence, source=entry.source)
+        return opened._replace(card=card, expected=counts)
     path, *also = fetch_entry(entry, progress, allow_download=download)
     request = ReadRequest(
         path=path,
@@ -122,7 +127,6 @@ def _open_entry(
         ignore_titles=entry.ignore_titles,
         self_suffixes=reader.id_suffixes if entry.self_retrieval else (),
     )
-    counts = {key: getattr(entry, key) for key in COUNTS if getattr(entry, key)}
     return Opened(reader, card, counts | ({} if entry.judged else {"judged": False}))
 
 

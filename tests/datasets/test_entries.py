@@ -18,13 +18,17 @@ FAMILIES = {
     "air-bench": (2 * 53 + 1 + 15 + 28, 0),
     "beir": (40, 40),
     "cocktail": (16 * 3, 16 * 3),
+    "hc4": (3 * 2, 0),
     "mini": (2, 2),
     "miracl": (18, 18),
     "mmarco": ((8 + 13) * 2, (8 + 13) * 2),
+    "mr-tydi": (11, 0),
     "mteb": (15, 0),
+    "neuclir": (3, 0),
     "ntrex": (128, 128),
     "posir": (10 * 30, 0),
     "rusbeir": (32, 0),
+    "trec-arabic": (2, 0),
     "xquad": (12 * 3, 4 * 3),
     "xquad-r": (11, 11),
 }
@@ -43,7 +47,7 @@ def test_every_entry_says_what_it_is():
         assert entry.split, name
         assert entry.source or entry.bundled, name
         assert entry.format in FORMATS, name
-        assert entry.bundled or entry.hub or (entry.path and entry.url), name
+        assert entry.bundled or entry.hub or (entry.path and entry.url) or entry.options["id"] == name, name
         assert not entry.md5 or len(entry.md5) == 32, name
         assert not entry.sha256 or len(entry.sha256) == 64, name
         assert all("@" not in one or len(one.partition("@")[2]) == 40 for one in entry.hub), name

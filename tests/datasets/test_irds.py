@@ -16,10 +16,11 @@ from rusbeir.errors import BadInput
 pytest.importorskip("ir_datasets", reason="the extra ir-datasets is not installed")
 
 HC4 = "irds:hc4/fa/test?query="
+REGISTERED = ("neuclir/1/ru/trec-2022", "hc4/fa/test", "mr-tydi/ko/test", "trec-arabic/ar2002")
 NAMES = (
     f"{HC4}title", f"{HC4}mt_title", f"{HC4}ht_title+ht_description", f"{HC4}desc", f"{HC4}mt_title+title",
     f"{HC4}titel", f"{HC4}narrative_by_relevance", "irds:trec-mandarin/trec5?query=title_en",
-    "irds:neuclir/1/multi/trec-2023?query=fa_mt_title", "irds:hc4/fa/tset", "irds:neuclir",
+    "irds:neuclir/1/multi/trec-2023?query=fa_mt_title", "irds:hc4/fa/tset", "irds:neuclir", *REGISTERED,
 )  # fmt: skip
 
 
@@ -71,6 +72,15 @@ def test_all_multilingual_ids_open(loaded):
 def test_the_fields_of_queries(loaded, name, query, asked_in, split):
     data = loaded[name if name.startswith("irds:") else f"irds:{name}"]
     assert (list(data["queries"].values()), data["asked_in"], data["split"]) == ([query], asked_in, split)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_registered_names_are_those_of_ir_datasets(loaded, name):
+    data, same = loaded[name], loaded[f"irds:{name}"]
+    # These files are not those whose counts are registered.
+    assert data["name"] == f"{name} (differs)"
+    assert data["licence"] == ("Apache-2.0" if name.startswith("mr-tydi") else "not stated")
+    assert {**data, "name": "", "licence": ""} == {**same, "name": "", "licence": ""}
 
 
 def test_a_title_is_told_from_the_text(loaded):

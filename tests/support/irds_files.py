@@ -242,7 +242,7 @@ def main() -> None:
     for name in [f"irds:{name}" for name in list_ids(ir_datasets)] + sys.argv[1:]:
         try:
             language = "ru" if "/multi" in name else None
-            data = rusbeir.load(name, judged=False, language=language)
+            data = rusbeir.load(name, judged=False, language=language, accept_difference=True)
             loaded[name] = {
                 "docs": {doc.doc_id: [doc.title, doc.text] for doc in data.corpus},
                 "queries": dict(data.queries),
@@ -250,6 +250,8 @@ def main() -> None:
                 "language": data.card.language,
                 "asked_in": data.card.asked_in,
                 "split": data.card.split,
+                "name": data.card.name,
+                "licence": data.card.licence,
                 "known_language": ir_datasets.load(name.removeprefix("irds:").partition("?")[0]).docs_lang(),
             }
         except RusbeirError as error:
