@@ -20,6 +20,7 @@ from rusbeir.datasets import RegistryEntry, load, validate
 from rusbeir.datasets import registry as registry_module
 from rusbeir.datasets.formats import hub_layout
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
+from rusbeir.types import Doc
 from tests.support.hub_folders import (
     DOCS,
     QRELS,
@@ -52,7 +53,7 @@ def expected(samples) -> str:
 def test_every_layout_gives_the_same_dataset(layout: Callable[[Path], Path], expected: str, tmp_path: Path):
     path = layout(tmp_path / "repository")
     dataset = load(path, language="ru", split="test")
-    assert next(iter(dataset.corpus)) == ("d1", "Мост через реку.", "Мост")
+    assert next(iter(dataset.corpus)) == Doc("d1", "Мост через реку.", "Мост")
     assert dict(dataset.queries) == {"q2": "ёж", "q1": "мост"}
     assert dataset.qrels == {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
     assert dataset.fingerprint == expected
@@ -102,7 +103,7 @@ def test_tables_as_of_ms_marco(register: Register):
     put(hub / "some/marco/c.tsv", renamed(DOCS, title=""))
     put(hub / "some/marco/q.tsv", QUERIES)
     put(hub / "some/marco/r.tsv", QRELS)
-    assert next(iter(load("toy").corpus)) == ("d1", "Мост через реку.", "")
+    assert next(iter(load("toy").corpus)) == Doc("d1", "Мост через реку.")
 
 
 def test_a_packed_jsonl_and_numbers_for_ids(register: Register):
@@ -111,7 +112,7 @@ def test_a_packed_jsonl_and_numbers_for_ids(register: Register):
     put(hub / "some/rubq/data/queries.jsonl", [{"_id": 1, "text": "b"}])
     put(hub / "some/rubq/data/test.jsonl", [{"query-id": 1, "corpus-id": 7, "score": 1.0, "k": math.nan}])
     dataset = load("toy")
-    assert (list(dataset.corpus), dataset.qrels) == ([("7", "a", "")], {"1": {"7": 1}})
+    assert (list(dataset.corpus), dataset.qrels) == ([Doc("7", "a")], {"1": {"7": 1}})
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_a_table_of_questions_and_passages(name: str, options: dict[str, str], r
     else:
         put(hub / "some/pairs" / name, [{"question": q, "passage": p} for q, p in [*table, (None, "x")]])
     dataset = load("toy")
-    assert list(dataset.corpus) == [("C0", "Ёж.", ""), ("C1", "Ель,\nсосна.", "")]
+    assert list(dataset.corpus) == [Doc("C0", "Ёж."), Doc("C1", "Ель,\nсосна.")]
     assert list(dataset.queries.items()) == [("Q0", "Кто?"), ("Q1", "Где?"), ("Q2", "Что?")]
     assert dataset.qrels == {"Q0": {"C0": 1, "C1": 1}, "Q1": {"C1": 1}, "Q2": {"C0": 1}}
 
