@@ -67,6 +67,9 @@ def test_mappings(rusbeir):
     assert server["mappings"]["properties"]["text"]["analyzer"] == "english"
     client = json.loads(rusbeir("languages", "mapping", "en", "--client", "--profile", "anserini-flat").out)
     assert client["settings"]["similarity"]["bm25"]["k1"] == 0.9
+    assert json.loads(rusbeir("es", "mapping", "--lang", "en").out) == server
+    plugin = json.loads(rusbeir("es", "mapping", "--lang", "ja", "--plugin").out)
+    assert plugin["mappings"]["properties"]["text"]["analyzer"] == "kuromoji"
 
 
 NOWHERE = ["--es-url", "http://127.0.0.1:9"]
@@ -88,6 +91,9 @@ WRONG = [
         ["Use --engine auto, elasticsearch or opensearch"],
     ),
     (["languages", "mapping", "tlh"], 2, ["No language 'tlh'"]),
+    (["es", "mapping", "--lang", "ru", "--plugin"], 2, ["No plugin for the language 'ru'", "ja, ko, pl"]),
+    (["es", "mapping", "--lang", "ja", "--plugin", "--client"], 2, ["--client is for rusbeir's terms, --plugin for"]),
+    (["bench", "{beir}", "--engine", "opensearch", *NOWHERE], 1, ["No OpenSearch answers at http://127.0.0.1:9"]),
 ]
 
 

@@ -61,7 +61,7 @@ def for_people(language: str, profile: str = "", *, client: bool = False, plugin
     """
     if plugin and client:
         raise BadInput(
-            f"{option('client')} is for terms that no analyzer of a server makes; {option('plugin')} names one."
+            f"{option('client', True)} is for rusbeir's terms, {option('plugin', True)} for a server's: take one."
         )
     if plugin and language not in PLUGINS:
         raise unknown("plugin for the language", language, PLUGINS)
