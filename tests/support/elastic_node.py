@@ -151,6 +151,7 @@ def cluster(jars: Path, home: Path, size: int = 3, heap: str = "384m", program: 
     ports = [free_port() for _ in range(size)]
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
     names = [f"n{number}" for number in range(size)]
+    manager = "cluster_manager" if program == OPENSEARCH else "master"
     return [
         Node(
             jars=jars,
@@ -159,7 +160,7 @@ def cluster(jars: Path, home: Path, size: int = 3, heap: str = "384m", program: 
             program=program,
             settings=[
                 f"node.name={name}", f"transport.port={port}", f"discovery.seed_hosts={hosts}",
-                f"cluster.initial_master_nodes={','.join(names)}",
+                f"cluster.initial_{manager}_nodes={','.join(names)}",
             ],
         )
         for name, port in zip(names, ports, strict=True)
