@@ -45,7 +45,7 @@ def test_anserini_s_languages_are_rows_with_lucene_s_analyzers():
         "nDCG@20": 47.57,
     }
     assert rows["miracl/fi/dev", f"bm25(profile=lucene-fi,{flat})"].values == {"nDCG@10": 55.13, "R@100": 89.10}
-    assert rows["irds:mr-tydi/te/test", f"bm25(profile=lucene-te,{flat})"].values == {"RR@100": 52.83, "R@100": 89.71}
+    assert rows["mr-tydi/te/test", f"bm25(profile=lucene-te,{flat})"].values == {"RR@100": 52.83, "R@100": 89.71}
     for family, count in (("MIRACL", 18), ("Mr. TyDi", 11), ("CIRAL", 8), ("HC4", 6), ("NeuCLIR", 1), ("FIRE", 2)):
         assert sum(family in figure.source and "erini" in figure.source for figure in FIGURES) == count
 
