@@ -19,7 +19,7 @@ from rusbeir.datasets import (
 )
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import Evaluation, cluster_queries, deepest, evaluate
-from rusbeir.experiment.planning import Ledger, Measurement, Request
+from rusbeir.experiment.planning import Ledger, Measurement
 from rusbeir.experiment.stages import DESCRIBED, describe_stage
 from rusbeir.jobs import CharBudget, Llm, Spent
 from rusbeir.ledger import ResultRow
@@ -55,9 +55,8 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     dataset.refuse_spaced_ids()
     # Before hours of encoding, whose run could not be written.
     check_writable(out)
-    settings = _make_settings(request, workers)
     level = reset_peak_rss()
-    ready = _prepare(measurement, settings)
+    ready, settings = _prepare(measurement, workers)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, request.k, card.self_suffixes)
     search_seconds = time.perf_counter() - started + settings.carried.seconds
@@ -110,28 +109,25 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     return row
 
 
-def _make_settings(request: Request, workers: Workers | None) -> RunSettings:
-    budget = CharBudget(request.out, request.budget_chars) if request.budget_chars is not None else None
-    return RunSettings(
-        progress=request.progress, force=request.force, budget=budget, batching=request.batching, workers=workers
-    )
-
-
-def _prepare(measurement: Measurement, settings: RunSettings) -> Prepared:
+def _prepare(measurement: Measurement, workers: Workers | None) -> tuple[Prepared, RunSettings]:
     """Prepare the system; one that searches other documents than the corpus looks for the judged ones there.
 
     Raises BadInput for batches without a language model to send them to.
     """
-    documents, system = measurement.documents, measurement.system
+    documents, system, request = measurement.documents, measurement.system, measurement.request
+    budget = CharBudget(request.out, request.budget_chars) if request.budget_chars is not None else None
+    settings = RunSettings(
+        progress=request.progress, force=request.force, budget=budget, batching=request.batching, workers=workers
+    )
     ready = system.prepare(documents.corpus, documents.fingerprint, settings)
-    if measurement.request.batching and not isinstance(ready.retriever, RanksPool):
+    if request.batching and not isinstance(ready.retriever, RanksPool):
         raise BadInput(
             f"{system.name} asks no language model, so nothing is sent in batches. Leave their options out, or rerank "
             "by one: bm25 >> rerank(MODEL,runtime=llm)."
         )
     if isinstance(system, ChecksJudgements):
         system.check_judgements(measurement.dataset.qrels)
-    return ready
+    return ready, settings
 
 
 def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> dict[str, str]:
