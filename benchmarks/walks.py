@@ -58,7 +58,8 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "retrieval/late", "retrieval/dense/static.py", "retrieval/rerank/token_scores.py",
          "retrieval/encoding/token_vectors.py", "evaluation/language_parts.py",
          "retrieval/elasticsearch/credentials.py", "retrieval/elasticsearch/server_index.py",
-         "retrieval/elasticsearch/template.py")  # fmt: skip
+         "retrieval/elasticsearch/template.py",
+         "retrieval/lexical/in_memory.py", "cli/language_trials.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 
 TRACER = """

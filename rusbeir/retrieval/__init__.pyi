@@ -24,6 +24,7 @@ from .lexical.bm25 import profiles as profiles
 from .lexical.engines import ENGINES as ENGINES
 from .lexical.engines import SERVERS as SERVERS
 from .lexical.engines import IndexKey as IndexKey
+from .lexical.in_memory import score_lines as score_lines
 from .models.settings import escape as escape
 from .rerank.reranker import Reranker as Reranker
 from .rerank.reranker import SortsWindows as SortsWindows

@@ -39,18 +39,26 @@ class _Index(bm25s.BM25):  # type: ignore[misc]
         shape = (len(corpus_token_ids), len(unique_token_ids))
         counts = scipy.sparse.csr_matrix((np.ones(len(tokens), self.dtype), tokens, starts), shape=shape)
         counts.sum_duplicates()
-        counts = counts.tocsc()
-        having = np.diff(counts.indptr)
-        idf = np.log(1 + (shape[0] - having + 0.5) / (having + 0.5)).astype(self.dtype)
         rounded = round_lengths(lengths) if self.lengths == "lucene" else lengths
-        norms = self.k1 * ((1 - self.b) + self.b * rounded / lengths.mean())
-        scores = np.repeat(idf, having) * (counts.data / (norms[counts.indices] + counts.data))
+        weights = weigh_terms(counts, rounded / lengths.mean(), k1=self.k1, b=self.b)
         return {
-            "data": scores.astype(self.dtype),
-            "indices": counts.indices.astype(self.int_dtype, copy=False),
-            "indptr": counts.indptr.astype(np.int64, copy=False),
+            "data": weights.data.astype(self.dtype),
+            "indices": weights.indices.astype(self.int_dtype, copy=False),
+            "indptr": weights.indptr.astype(np.int64, copy=False),
             "num_docs": shape[0],
         }
+
+
+def weigh_terms(
+    counts: scipy.sparse.csr_matrix, lengths: npt.NDArray[np.float64], *, k1: float, b: float
+) -> scipy.sparse.csc_matrix:
+    """Weigh each term of each document, [documents, terms]; lengths are in units of the mean length."""
+    weights = counts.tocsc()
+    having = np.diff(weights.indptr)
+    idf = np.log(1 + (counts.shape[0] - having + 0.5) / (having + 0.5)).astype(weights.dtype)
+    norms = k1 * ((1 - b) + b * lengths)
+    weights.data = np.repeat(idf, having) * (weights.data / (norms[weights.indices] + weights.data))
+    return weights
 
 
 def round_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
