@@ -1,9 +1,11 @@
-"""What languages and blend cost: words/s of analysis of every shipped language; terms, bytes and queries/s of blend.
+"""What languages and blend cost: words/s of analysis of every shipped language; terms, bytes and queries/s of blend;
+seconds of the table of all languages.
 
 python -m benchmarks.languages speed [--docs 200000] [--language CODE]...
 python -m benchmarks.languages blend [--docs 100000]
+python -m benchmarks.languages table
 
-Both print a Markdown table; docs/languages.md has a place for each.
+The first two print a Markdown table; docs/languages.md has a place for each.
 
 speed: passages of 50 words by Zipf's law, two worker processes, lemmas known (warm). A language's words are those of
 its test lines, and of XQuAD where RUSBEIR_DATA has it, and made ones: the first half of one word and the second half
@@ -11,6 +13,8 @@ of another. Where words have no spaces between them, ten come in a row.
 
 blend: the profile blend against default on XQuAD, Cocktail's NFCorpus and a stream of Russian words by Zipf's law, on
 tantivy.
+
+table: the seconds of `rusbeir languages compare --all` with an empty cache, and how many languages it measured.
 """
 
 from __future__ import annotations
@@ -50,11 +54,12 @@ DATASETS = (
 )
 DEPTH = 100
 QUERY_WORDS = 6
+TABLE_SECONDS = 180
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speed", "blend"])
+    parser.add_argument("what", choices=["speed", "blend", "table"])
     parser.add_argument("--docs", type=int)
     parser.add_argument("--language", action="append")
     parser.add_argument("--stream", type=Path, help=argparse.SUPPRESS)
@@ -64,6 +69,9 @@ def main() -> None:
         print(json.dumps(_analyse(options.language[0], options.stream)))
     elif options.what == "speed":
         _print_speed(speed(options.docs or 200_000, options.language or list(language_files())))
+    elif options.what == "table":
+        seconds, n_languages = time_table()
+        print(f"{n_languages} languages: {seconds:.0f} s, to be at most {TABLE_SECONDS}")
     else:
         with tempfile.TemporaryDirectory() as cache:
             os.environ["RUSBEIR_CACHE"] = cache
@@ -168,6 +176,17 @@ def _costs(dataset: Dataset) -> dict[str, dict[str, float]]:
             "queries_per_second": len(dataset.queries) / min(seconds),
         }
     return costs
+
+
+def time_table() -> tuple[float, int]:
+    """The seconds that the table of all languages takes with an empty cache, and how many languages are in it."""
+    command = [sys.executable, "-m", "rusbeir.cli", "languages", "compare", "--all", "--json"]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "RUSBEIR_CACHE": folder}
+        started = time.perf_counter()
+        done = subprocess.run(command, env=environment, cwd=folder, check=True, stdout=subprocess.PIPE)
+        seconds = time.perf_counter() - started
+    return seconds, len(json.loads(done.stdout)["languages"])
 
 
 def _print_speed(rows: Iterator[dict[str, Any]]) -> None:

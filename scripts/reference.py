@@ -16,6 +16,7 @@ from rusbeir.analysis.recipes import Recipe
 from rusbeir.analysis.tokenisers import SEGMENTERS
 from rusbeir.analysis.traps import TRAPS
 from rusbeir.cli.main import app
+from rusbeir.language_trials.every_language import read_trials, tabulate_trials
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -38,11 +39,12 @@ def _helps(command: typer.core.TyperCommand | typer.core.TyperGroup, name: str) 
 
 
 LANGUAGES = ("<!-- table by scripts/reference.py -->\n", "<!-- end of the table -->\n")
+TRIALS = ("<!-- trials by scripts/reference.py -->\n", "<!-- end of the trials -->\n")
 TRAPS_TABLE = ("<!-- traps by scripts/reference.py -->\n", "<!-- end of the traps -->\n")
 
 
 def languages_page() -> str:
-    """docs/languages.md, with the tables of languages as analyzers/ has them now, and of traps."""
+    """docs/languages.md, with the tables of languages as analyzers/ has them now, of traps, and of NTREX-128."""
     page = (DOCS / "languages.md").read_text(encoding="utf-8")
     languages = [
         "| | language | words | before | lemmas, stems | after | stop words | why |",
@@ -55,7 +57,24 @@ def languages_page() -> str:
         where = ", ".join(other.where.replace(" ", ", ") for other in (trap, *more))
         example = f"{trap.line.text} `{trap.line.kind}` {trap.line.expected}".strip()
         traps.append(f"| {name} | {where} | {example} | {trap.line.note} |")
-    return _with_table(_with_table(page, LANGUAGES, languages), TRAPS_TABLE, traps)
+    for markers, rows in ((LANGUAGES, languages), (TRAPS_TABLE, traps), (TRIALS, _trial_rows())):
+        page = _with_table(page, markers, rows)
+    return page
+
+
+def _trial_rows() -> list[str]:
+    """What `rusbeir languages compare --all` measured when its table was last written."""
+    trials = read_trials()
+    (with_file, others) = (
+        [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * 2 + ["--:"] * (len(header) - 2), *rows)]
+        for header, rows in tabulate_trials(trials["languages"])
+    )
+    summary = (
+        f"{trials['measure']} × 100 by rusbeir {trials['version']} on NTREX-128 at commit {trials['revision']}. "
+        f"{trials['n_with_file']} texts are in languages with a file; their default profile is significantly below "
+        f"`raw` in {', '.join(trials['below_raw']) or 'none'}:"
+    )
+    return [summary, "", *with_file, "", "Languages without a file, whose default profile is `blend`:", "", *others]
 
 
 def _with_table(page: str, markers: tuple[str, str], rows: list[str]) -> str:

@@ -17,7 +17,8 @@ RECIPES = ("raw", "unicode", "snowball", "stems", "lemmas", "words", "default", 
 """Profiles that every language has, from the plainest on."""
 SUBWORDS = "subwords"
 """Named as a profile: the subwords of a language model, which need no knowledge of the language."""
-_SYSTEMS = {"default": "bm25", SUBWORDS: "bm25(tokens=hf:multilingual-e5-small)"}
+SUBWORDS_TOKENS = "hf:multilingual-e5-small"
+_SYSTEMS = {"default": "bm25", SUBWORDS: f"bm25(tokens={SUBWORDS_TOKENS})"}
 
 
 def compare_recipes(

@@ -8,6 +8,11 @@ import shutil
 
 import pytest
 
+from rusbeir import bench
+from rusbeir.analysis import find_language, language_files, read_language
+from rusbeir.comparison import Plan, compare_results, read_result
+from rusbeir.datasets import expand_group, get_entry
+from rusbeir.language_trials.every_language import read_trials
 from rusbeir.language_trials.recipes import distinct_recipes
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.storage import data_folder
@@ -259,14 +264,23 @@ def test_recipes_are_compared(rusbeir, beir, tmp_path):
 
 
 def test_all_languages_are_compared_on_one_task(rusbeir, monkeypatch, shared_data):
-    """Kazakh, which has a file, and Tigrinya, which has none; the figures are those that docs/languages.md has."""
+    """Kazakh, which has a file, and Tigrinya, which has none, are measured as the table that rusbeir ships has them."""
     monkeypatch.setattr(
         "rusbeir.language_trials.every_language.expand_group",
         lambda name: [f"{name[:-3]}{tag}" for tag in ("kk", "ti")],
     )
-    known, others = json.loads(rusbeir("languages", "compare", "--all", "--json").out).values()
-    (kk,), (ti,) = known["datasets"], others["datasets"]
-    assert ([kk["dataset"], ti["dataset"]], kk["n_queries"], kk["n_clusters"]) == (["ntrex/kk", "ntrex/ti"], 964, 123)
+    trials = json.loads(rusbeir("languages", "compare", "--all", "--json").out)
+    shipped = {trial["tag"]: trial for trial in read_trials()["languages"]}
+    kk, ti = trials.pop("languages")
+    assert (trials["revision"], trials["measure"], trials["n_with_file"]) == ("8561f6a", "nDCG@10", 1)
+    assert trials["below_raw"] == []
+    for trial in (kk, ti):
+        expected = shipped[trial["tag"]]
+        assert (trial["language"], trial["default"]) == (expected["language"], expected["default"])
+        for profile, mean in trial["means"].items():
+            assert mean == pytest.approx(expected["means"][profile], abs=1e-4), profile
+        for profile, gain in trial["gains"].items():
+            assert gain["interval"] == pytest.approx(expected["gains"][profile]["interval"], abs=2e-4), profile
     table = [
         line.split(" | ") for line in rusbeir("languages", "compare", "--all", "--markdown").out.splitlines() if line
     ]
@@ -279,6 +293,42 @@ def test_all_languages_are_compared_on_one_task(rusbeir, monkeypatch, shared_dat
     assert table[5][1] == "Tigrinya"
     shown = rusbeir("languages", "compare", "--all")
     assert (shown.code, "Kazakh" in shown.out, "Tigrinya" in shown.out) == (0, True, True)
+
+
+def test_scores_in_memory_are_those_of_the_engine(rusbeir, monkeypatch, shared_data, tmp_path):
+    """Kazakh has words and grams, and stop words alone are kept; every query scores as tantivy ranks it."""
+    monkeypatch.setattr("rusbeir.language_trials.every_language.expand_group", lambda name: ["ntrex/kk"])
+    (kk,) = json.loads(rusbeir("languages", "compare", "--all", "--json").out)["languages"]
+    systems = {"raw": "bm25(profile=raw)", "words": "bm25(profile=words)", "blend": "bm25"}
+    rows = bench("ntrex/kk", list(systems.values()), k=10, measures="nDCG@10", out=tmp_path / "engine")
+    for profile, row in zip(systems, rows, strict=True):
+        assert kk["means"][profile] == pytest.approx(row["measures"]["nDCG@10"], abs=1e-5), profile
+    plan = Plan(measure="nDCG@10", baseline="bm25")
+    results = [read_result(tmp_path / "engine", row, "nDCG@10") for row in rows]
+    (dataset,) = compare_results(results, plan).datasets
+    for profile, system in systems.items():
+        for pair in dataset.pairs:
+            if pair.first == system:
+                low, high = pair.interval
+                assert kk["gains"][profile]["interval"] == pytest.approx([-high, -low], abs=1e-5), profile
+
+
+def test_the_table_of_languages_has_every_file_and_text():
+    trials = read_trials()
+    assert [f"ntrex/{trial['tag']}" for trial in trials["languages"]] == expand_group("ntrex/all")
+    texts = {find_language(get_entry(name).language) for name in expand_group("ntrex/all")}
+    assert {trial["language"] for trial in trials["languages"]} - {""} == texts & language_files().keys()
+    for trial in trials["languages"]:
+        if trial["language"]:
+            blends = read_language(trial["language"]).profiles["default"].terms == "both"
+            assert trial["default"] == ("blend" if blends else "words"), trial["tag"]
+    assert trials["below_raw"] == []
+
+
+def test_a_language_shows_what_its_default_profile_gains(rusbeir):
+    shown = rusbeir("languages", "kk").out
+    assert re.search(r"ntrex/kk, nDCG@10 ×100: default \(blend\) 70\.9; raw 62\.1, gain \+8\.7 \(\+7", shown)
+    assert len(json.loads(rusbeir("languages", "pt", "--json").out)["ntrex"]) == 2
 
 
 def test_a_new_language_is_measured_and_told_what_would_help(rusbeir, tmp_path, shared_data):
@@ -311,7 +361,7 @@ def test_languages_without_lexicon_or_stemmer_have_fewer_recipes():
         (["ru", "nowhere/ru"], "No dataset 'nowhere/ru'"),
         (["klingonese", "mini/ru"], "'klingonese'"),
         (["ru"], "Name a language and datasets in it, such as ru xquad/ru, or give --all."),
-        (["ru", "mini/ru", "--all"], "--all compares all languages by the same profiles: leave out CODE"),
+        (["ru", "mini/ru", "--all"], "--all compares all languages by the same profiles in memory: leave out CODE"),
     ],
 )
 def test_recipes_that_cannot_be_compared(rusbeir, arguments, message):
