@@ -9,6 +9,7 @@ import pytest
 from rusbeir.datasets import expand_group, find_parallel, load, read_registry, validate
 from rusbeir.errors import BadInput, warn_once
 from rusbeir.experiment import bench
+from rusbeir.types import Doc
 
 FINGERPRINTS = """
     af 7f0eae16251db78f   am 7dcbe53eaba94d95   ar 8f2eebac52537ce7   az a3fc31663eae1acc   ba 6f12cf8d379ddc0b
@@ -53,7 +54,7 @@ def test_a_document_is_made_of_its_odd_lines(tmp_path):
     """The first document has 16 lines, the second 6; ids are those of DOCUMENT_IDS.tsv."""
     dataset = load(write(tmp_path, [f"line {n}" for n in range(1, N_LINES + 1)]), language="kk")
     first, second, *_ = dataset.corpus
-    assert first == ("bbc.381790", "line 1 line 3 line 5 line 7 line 9 line 11 line 13 line 15", "")
+    assert first == Doc("bbc.381790", "line 1 line 3 line 5 line 7 line 9 line 11 line 13 line 15")
     assert second == ("rt.com.91337", "line 17 line 19 line 21", "")
     assert [*dataset.queries.items()][7:9] == [("bbc.381790-16", "line 16"), ("rt.com.91337-2", "line 18")]
     assert dataset.qrels["rt.com.91337-2"] == {"rt.com.91337": 1}
