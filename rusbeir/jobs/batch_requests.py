@@ -119,7 +119,8 @@ class Requests:
 
     def forget_answers(self, keys: Iterable[bytes]) -> None:
         """Remove the answers to these requests, which are in the journal as what was made of them."""
-        self.journal.write("UPDATE request SET answer = NULL WHERE id = ?", [(key,) for key in keys])
+        for chunk in batched(keys, _CHUNK):
+            self.journal.write("UPDATE request SET answer = NULL WHERE id = ?", [(key,) for key in chunk])
 
     def _record(self, replies: Sequence[Reply]) -> None:
         changes: dict[bytes, tuple[int, str | None, bytes]] = {}

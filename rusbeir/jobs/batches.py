@@ -33,6 +33,8 @@ from rusbeir.types import Progress
 
 _SHARE = "batch share"
 """The name in a journal under which it has what a batch costs of the usual price."""
+_DIGEST = 16
+"""The bytes of a request's digest."""
 _TRANSFER_SECONDS = 3600.0
 """The time for a file of requests or answers to be sent."""
 
@@ -67,8 +69,8 @@ class BatchRun:
     _n_written: int = field(default=0, init=False)
     _bound: tuple[int, float] = field(default=(0, 0.0), init=False)
     """What the requests that are written take at most."""
-    _used: set[bytes] = field(default_factory=set, init=False)
-    """The requests whose answers were fetched."""
+    _used: bytearray = field(default_factory=bytearray, init=False)
+    """The digests of the requests whose answers were fetched, one after the other: there may be millions."""
     _beyond: list[tuple[int, float]] = field(default_factory=list, init=False)
     """What the first request takes that exceeds the budget."""
     _files: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
@@ -98,7 +100,8 @@ class BatchRun:
             await self._work_in_batches(self.sender, work)
         # Another job may share the journal, and has not used its answers yet.
         if not self.keeps_answers:
-            self.requests.forget_answers(self._used)
+            used = bytes(self._used)
+            self.requests.forget_answers(used[start : start + _DIGEST] for start in range(0, len(used), _DIGEST))
 
     async def _work_in_batches(self, sender: Sender, work: Callable[[], Awaitable[None]]) -> None:
         """Send what has no answer, wait, and work again, until no answer is missing."""
@@ -146,10 +149,10 @@ class BatchRun:
             body = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
             raise Rejected("rejected", f"the text cannot be encoded as UTF-8 ({error})") from None
-        key = hashlib.blake2b(body, digest_size=16).digest()
+        key = hashlib.blake2b(body, digest_size=_DIGEST).digest()
         known = self.requests.find(key)
         if known is not None and known.status is not None and known.answer is not None:
-            self._used.add(key)
+            self._used += key
             return known.status, known.answer
         if self.is_live:
             return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from rusbeir.datasets import FIELDS, find_entry, find_obstacle
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import BatchOptions, Budget, Journal, Tell, run_to_end, select_batching
+from rusbeir.jobs import BatchOptions, Budget, Journal, Tell, run_to_end
 from rusbeir.languages import parse_language
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.porting.folder import (
@@ -206,10 +206,9 @@ def translate_texts(
     translation raises nothing.
     """
     target = parse_language(target)
-    batching = select_batching(options)
-    model_options = cast(
-        TranslatorOptions, {name: value for name, value in options.items() if name not in BatchOptions.__annotations__}
-    )
+    ways = BatchOptions.__annotations__
+    batching = {name: value for name, value in options.items() if name in ways and value}
+    model_options = cast(TranslatorOptions, {name: value for name, value in options.items() if name not in ways})
     entries = make_entries(translator, source, target, model_options, batching=batching, budget_cost=budget_cost)
     with contextlib.ExitStack() as stack:
         if on is not None:
