@@ -55,7 +55,7 @@ def test_a_document_is_made_of_its_odd_lines(tmp_path):
     dataset = load(write(tmp_path, [f"line {n}" for n in range(1, N_LINES + 1)]), language="kk")
     first, second, *_ = dataset.corpus
     assert first == Doc("bbc.381790", "line 1 line 3 line 5 line 7 line 9 line 11 line 13 line 15")
-    assert second == ("rt.com.91337", "line 17 line 19 line 21", "")
+    assert second == Doc("rt.com.91337", "line 17 line 19 line 21")
     assert [*dataset.queries.items()][7:9] == [("bbc.381790-16", "line 16"), ("rt.com.91337-2", "line 18")]
     assert dataset.qrels["rt.com.91337-2"] == {"rt.com.91337": 1}
     assert (len(dataset.corpus), len(dataset.queries)) == (123, 964)
