@@ -31,6 +31,7 @@ from benchmarks import (
     hostile,
     judges,
     nano,
+    pool_search,
     pools,
     position,
     quality_control,
@@ -185,7 +186,7 @@ def main() -> None:
 
 GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "structure": (walks, fuzz),
-    "speed": (run, source_bias),
+    "speed": (run, source_bias, pool_search),
     "simulated": (position, judges),
     "made": (synthesis, quality_control, batches),
     "small": (nano,),

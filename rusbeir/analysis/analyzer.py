@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rusbeir.analysis.chain import Token, load_chain
+from rusbeir.analysis.chain import Chain, Token, load_chain
 from rusbeir.analysis.language_registry import read_recipe, read_subword_recipe
 from rusbeir.analysis.recipes import Recipe, extend_recipe
 from rusbeir.errors import BadInput
@@ -65,6 +65,10 @@ class Analyzer:
     def signature(self) -> str:
         """The settings, the library versions and the digests of files that decide the terms; without white space."""
         return self.recipe.signature
+
+    def load(self) -> Chain:
+        """Load the lexicons, and what was learned, to stay in memory for as long as the result is held."""
+        return load_chain(self.recipe)
 
     def analyze(self, text: str) -> list[str]:
         """Make the terms of a text.

@@ -9,6 +9,7 @@ from itertools import tee
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from weakref import WeakValueDictionary
 
 import regex
 import Stemmer
@@ -248,10 +249,16 @@ class Chain:
         return self._fold("\n".join(pieces)).split("\n") if pieces else []
 
 
+_chains: WeakValueDictionary[Recipe, Chain] = WeakValueDictionary()
+
+
 @lru_cache(maxsize=4)
 def load_chain(recipe: Recipe) -> Chain:
-    """The chain of that recipe, one per process; only the last four keep what they remember."""
-    return Chain(recipe)
+    """The chain of that recipe, one per process; the last four keep what they remember, and those that are in use."""
+    chain = _chains.get(recipe)
+    if chain is None:
+        chain = _chains[recipe] = Chain(recipe)
+    return chain
 
 
 def _look_up_rules(

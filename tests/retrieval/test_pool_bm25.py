@@ -144,7 +144,7 @@ def test_numbers_names_and_codes_find_documents_of_other_languages(stats):
         {"a": "ru", "b": "ru", "c": "es"},
     )
     dataset = Dataset.of(docs, texts, language="mul")
-    assert dataset.languages == ("en", "es", "ru")
+    assert set(dataset.languages) == {"en", "es", "ru"}
     run = search(dataset, f"bm25(stats={stats})", texts)
     assert {query_id: set(hits) for query_id, hits in run.items()} == {
         "a": {"ru1", "en1"}, "b": {"ru1", "en1"}, "c": {"es1", "en2"},
@@ -152,16 +152,19 @@ def test_numbers_names_and_codes_find_documents_of_other_languages(stats):
 
 
 def test_what_a_pool_lacks_is_said_in_one_line_each(caplog):
-    docs = [Doc("d1", "кошка спит", "", "ru"), Doc("d2", "2020", "", ""), Doc("d3", "gato", "", "es")]
-    dataset = Dataset.of(docs, {"q": "кошка"}, language="mul")
+    docs = [
+        Doc("d1", "кошка спит", "", "ru"),
+        Doc("d2", "2020", "", ""),
+        Doc("d3", "gato", "", "es"),
+        Doc("d4", "perro", "", "und"),
+    ]
     system = resolve("bm25", language="mul", languages=("ru", "en"))
     texts = MultilingualQueries({"a": "кошка 2020", "b": "chat", "c": "gato"}, {"a": "ru", "b": "fr"})
-    run = system.prepare(dataset.corpus, "lacking").retriever.search(texts, 10)
+    run = system.prepare(MemoryCorpus(docs), "lacking").retriever.search(texts, 10)
     assert run == {"a": {"d1": run["a"]["d1"], "d2": run["a"]["d2"]}, "b": {}, "c": {"d3": run["c"]["d3"]}}
     assert [record.getMessage() for record in caplog.records] == [
-        "2 of 3 documents are in none of the languages of the pool (no language, es): they are cut into words as "
+        "3 of 4 documents are in none of the languages of the pool (no language, es, und): they are cut into words as "
         "Unicode says.",
-        "The pool has no documents in en, which its card names.",
         "1 of 3 queries name no language: they are analysed in each language of the pool.",
         "1 of 3 queries are in languages that the pool lacks (fr): only words that languages share, such as numbers "
         "and names, can find documents.",
@@ -216,6 +219,22 @@ class Reranker:
 
     def score(self, query, documents):
         return [len(set(query) & set(text)) / len(set(text)) for text in documents]
+
+
+def test_lexicons_stay_loaded_between_searches_of_a_pool():
+    """However many languages there are: loading them would take longer than the search."""
+    languages = ("ar", "de", "en", "es", "ru", "tr")
+    corpus = MemoryCorpus([Doc(f"d-{language}", "2020", "", language) for language in languages])
+    system = resolve("bm25", language="mul", languages=languages)
+    retriever = system.prepare(corpus, corpus.sha256).retriever
+    texts = MultilingualQueries({"q": "2020"}, {"q": "en"})
+    assert len(retriever.search(texts, 10)["q"]) == len(languages)
+    chains = [Analyzer(language).load() for language in languages]
+    assert len(retriever.search(texts, 10)["q"]) == len(languages)
+    assert all(Analyzer(language).load() is chain for language, chain in zip(languages, chains, strict=True))
+    numbers = list(map(id, chains))
+    del chains
+    assert [id(Analyzer(language).load()) for language in languages] == numbers
 
 
 def test_other_stages_run_on_a_pool_unchanged(tmp_path):

@@ -6,10 +6,13 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from operator import itemgetter
 from typing import Literal, TypeAlias, cast, get_args
 
 from rusbeir import __version__
-from rusbeir.analysis import empty_warning, find_language
+from rusbeir.analysis import Analyzer, empty_warning, find_language
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.fusion import RRF_K, scale_hits
 from rusbeir.retrieval.lexical import bm25
@@ -79,9 +82,9 @@ class PoolSystem:
         return replace(first, analyzer=_PoolAnalyzer(analyzers=self.analyzers))
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """Open the index of each language, or of the pool, and build what is missing.
+        """Open the index of each language that has documents, or of the pool, and build what is missing.
 
-        Warn of languages without documents, and of documents in none of the languages.
+        Warn of documents in none of the languages.
         """
         counts = self._count(corpus)
         if self.stats == "pool":
@@ -110,15 +113,13 @@ class PoolSystem:
         strange = Counter[str]()
         for language, count in count_languages(corpus).items():
             counted[language if language in self.parts else UNKNOWN] += count
-            if language not in self.parts:
+            if language not in self.languages:
                 strange[language or "no language"] += count
         if strange:
             logger.warning(
                 "%s of %s documents are in none of the languages of the pool (%s): they are cut into words as Unicode "
                 "says.", f"{strange.total():,}", f"{counted.total():,}", ", ".join(strange),
             )  # fmt: skip
-        if empty := [language for language in self.languages if not counted[language]]:
-            logger.warning("The pool has no documents in %s, which its card names.", ", ".join(empty))
         return {language: counted[language] for language in self.parts if counted[language]}
 
 
@@ -136,45 +137,59 @@ class PoolRetriever:
     def signature(self) -> str:
         return self.system.signature
 
+    @cached_property
+    def _chains(self) -> Mapping[str, object]:
+        """What keeps the lexicons of all languages in memory between searches."""
+        analyzers = {tag: self.system.parts[tag].analyzer for tag in self.analyzers}
+        return {tag: analyzer.load() if isinstance(analyzer, Analyzer) else None for tag, analyzer in analyzers.items()}
+
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits per query by falling score; equal scores in the order of languages, then of the corpus.
 
         Warn of queries in languages that the pool lacks, of queries that name no language, and of those without terms.
         """
         terms = self._analyze(queries)
-        n_empty = sum(all(not by_query.get(query_id) for by_query in terms.values()) for query_id in queries)
+        with_terms = {query_id for by_query in terms.values() for query_id, line in by_query.items() if line}
+        n_empty = len(queries) - len(with_terms)
         if n_empty and (warning := empty_warning("queries", n_empty, len(queries))):
             logger.warning("%s", warning)
         if self.system.stats == "pool":
             return self.retrievers[0].search_terms(_join_terms(queries, terms), k)
-        runs = [
-            retriever.search_terms(by_query, k)
-            for retriever, by_query in zip(self.retrievers, terms.values(), strict=True)
-        ]
-        return {query_id: self._merge([run.get(query_id, {}) for run in runs], k) for query_id in queries}
+        hits: dict[str, list[Mapping[str, float]]] = {query_id: [] for query_id in queries}
+        for retriever, by_query in zip(self.retrievers, terms.values(), strict=True):
+            for query_id, part in retriever.search_terms(by_query, k).items():
+                if part:
+                    hits[query_id].append(part)
+        return {query_id: self._merge(parts, k) for query_id, parts in hits.items()}
 
     def _analyze(self, queries: Queries) -> Terms:
         """Analyse the queries in the languages of the documents."""
         asked_in = {query_id: query_language(queries, query_id, "") for query_id in queries}
         _warn_of_languages(asked_in.values(), self.system)
+        elsewhere = {
+            query_id: text
+            if self.system.query == "all" or not asked_in[query_id]
+            else cut_shared(text, asked_in[query_id])
+            for query_id, text in queries.items()
+        }
+        elsewhere = {query_id: text for query_id, text in elsewhere.items() if text}
+        in_language: dict[str, list[str]] = {}
+        for query_id, tag in asked_in.items():
+            in_language.setdefault(tag, []).append(query_id)
         terms: dict[str, dict[str, list[str]]] = {}
-        for tag, analyzer in self.analyzers.items():
-            texts = {
-                query_id: text
-                if self.system.query == "all" or asked_in[query_id] in ("", tag)
-                else cut_shared(text, asked_in[query_id])
-                for query_id, text in queries.items()
-            }
-            query_ids = [query_id for query_id, text in texts.items() if text]
-            lines = analyzer.analyze_lines(texts[query_id] for query_id in query_ids)
-            terms[tag] = {query_id: line.split() for query_id, line in zip(query_ids, lines, strict=True)}
+        for tag in self._chains:
+            texts = {**elsewhere, **{query_id: queries[query_id] for query_id in in_language.get(tag, ())}}
+            lines = self.analyzers[tag].analyze_lines(texts.values())
+            terms[tag] = {query_id: line.split() for query_id, line in zip(texts, lines, strict=True)}
         return terms
 
     def _merge(self, hits: Sequence[Mapping[str, float]], k: int) -> dict[str, float]:
         if self.system.merge != "score":
             hits = [scale_hits(part, _SCALES[self.system.merge], RRF_K) for part in hits]
+        if len(hits) == 1:
+            return dict(hits[0])
         merged = {doc_id: score for part in hits for doc_id, score in part.items()}
-        return dict(sorted(merged.items(), key=lambda hit: -hit[1])[:k])
+        return dict(sorted(merged.items(), key=itemgetter(1), reverse=True)[:k])
 
 
 def _join_terms(queries: Queries, terms: Terms) -> dict[str, list[str]]:
@@ -218,9 +233,11 @@ class _Documents:
     def __iter__(self) -> Iterator[Doc]:
         for tag in [self.chosen] if self.chosen else self.counts:
             if tag == UNKNOWN:
-                yield from (doc._replace(language=tag) for doc in self.corpus if doc.language not in self.counts)
+                languages = self.counts.keys() - {UNKNOWN}
+                yield from (doc._replace(language=tag) for doc in self.corpus if doc.language not in languages)
             else:
-                yield from (doc for doc in self.corpus if doc.language == tag)
+                # The documents after the last one of the language are not read.
+                yield from islice((doc for doc in self.corpus if doc.language == tag), self.counts[tag])
 
     def __getitem__(self, doc_id: str) -> Doc:
         return self.corpus[doc_id]

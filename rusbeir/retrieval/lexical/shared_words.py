@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import regex
@@ -43,11 +43,12 @@ def cut_shared(text: str, language: str) -> str:
     shared = []
     for match in _WORD.finditer(text):
         word = match.group()
-        if is_shared(word, language) or (names and _is_name(word, text[: match.start()])):
+        if is_shared(word, language) or (names and _is_name(word, text, match.start())):
             shared.append(word)
     return " ".join(shared)
 
 
+@lru_cache(maxsize=100_000)
 def is_shared(word: str, language: str) -> bool:
     """Say whether a word or a term has a digit, or no letter of a script in which the language is written."""
     if _NUMBER.search(word):
@@ -56,10 +57,11 @@ def is_shared(word: str, language: str) -> bool:
     return letter is not None and not letter.search(word)
 
 
-def _is_name(word: str, before: str) -> bool:
-    if not (capital := _CAPITAL.search(word)):
+def _is_name(word: str, text: str, start: int) -> bool:
+    """Say whether the word that starts there has a capital letter that does not begin a sentence."""
+    if word.islower() or not (capital := _CAPITAL.search(word)):
         return False
-    before = before.rstrip(_OPENING)
+    before = text[:start].rstrip(_OPENING)
     return capital.start() > 0 or (bool(before) and before[-1] not in _SENTENCE_ENDS)
 
 
