@@ -27,14 +27,13 @@ from rusbeir.processes import peak_rss, reset_peak_rss
 from rusbeir.retrieval import (
     ChecksJudgements,
     LimitsDepth,
-    Prepared,
     RanksPool,
     RunSettings,
     search_without_self,
 )
 from rusbeir.storage import atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Run
+from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Retriever, Run
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
@@ -55,8 +54,17 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     dataset.refuse_spaced_ids()
     # Before hours of encoding, whose run could not be written.
     check_writable(out)
+    budget = CharBudget(out, request.budget_chars) if request.budget_chars is not None else None
+    settings = RunSettings(
+        progress=request.progress, force=request.force, budget=budget, batching=request.batching, workers=workers
+    )
     level = reset_peak_rss()
-    ready, settings = _prepare(measurement, workers)
+    ready = system.prepare(documents.corpus, documents.fingerprint, settings)
+    if request.batching:
+        _refuse_idle_batches(system.name, ready.retriever)
+    if isinstance(system, ChecksJudgements):
+        # A system that searches other documents than the corpus looks for the judged ones there.
+        system.check_judgements(dataset.qrels)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, request.k, card.self_suffixes)
     search_seconds = time.perf_counter() - started + settings.carried.seconds
@@ -74,24 +82,17 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
         _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
     row = {
-        "dataset": card.name,
-        "language": card.language,
-        "query_language": measurement.query_language,
+        "dataset": card.name, "language": card.language, "query_language": measurement.query_language,
         "split": card.split,
         "system": system.name,
         **({"label": measurement.short_name} if measurement.short_name else {}),
-        "engine": system.engine,
-        "signature": measurement.signature,
-        "fingerprint": dataset.fingerprint,
+        "engine": system.engine, "signature": measurement.signature, "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
         **(describe_stage(measurement, ready.retriever, run) if isinstance(ready.retriever, DESCRIBED) else {}),
         "depth": depth,
-        "n_docs": len(dataset.corpus),
-        "n_queries": result.n_queries,
-        "n_clusters": len(set(clusters.values())),
-        "n_zero_hit": result.n_zero_hit,
-        "n_tied": result.n_tied,
+        "n_docs": len(dataset.corpus), "n_queries": result.n_queries, "n_clusters": len(set(clusters.values())),
+        "n_zero_hit": result.n_zero_hit, "n_tied": result.n_tied,
         "n_judged_missing": _count_missing(dataset),
         "seconds": {
             "analyse": ready.analyse_seconds,
@@ -104,30 +105,17 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
         **(_describe_spending(settings.clients) if settings.clients else {}),
         **_write_run(measurement, run, result, clusters),
         "version": __version__,
-    }
+    }  # fmt: skip
     ledger.add(row)
     return row
 
 
-def _prepare(measurement: Measurement, workers: Workers | None) -> tuple[Prepared, RunSettings]:
-    """Prepare the system; one that searches other documents than the corpus looks for the judged ones there.
-
-    Raises BadInput for batches without a language model to send them to.
-    """
-    documents, system, request = measurement.documents, measurement.system, measurement.request
-    budget = CharBudget(request.out, request.budget_chars) if request.budget_chars is not None else None
-    settings = RunSettings(
-        progress=request.progress, force=request.force, budget=budget, batching=request.batching, workers=workers
-    )
-    ready = system.prepare(documents.corpus, documents.fingerprint, settings)
-    if request.batching and not isinstance(ready.retriever, RanksPool):
+def _refuse_idle_batches(system: str, retriever: Retriever) -> None:
+    if not isinstance(retriever, RanksPool):
         raise BadInput(
-            f"{system.name} asks no language model, so nothing is sent in batches. Leave their options out, or rerank "
-            "by one: bm25 >> rerank(MODEL,runtime=llm)."
+            f"{system} asks no language model, so nothing is sent in batches. Leave their options out, or rerank by "
+            "one: bm25 >> rerank(MODEL,runtime=llm)."
         )
-    if isinstance(system, ChecksJudgements):
-        system.check_judgements(measurement.dataset.qrels)
-    return ready, settings
 
 
 def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> dict[str, str]:
