@@ -151,6 +151,16 @@ def test_a_full_disk_is_named_before_anything_is_sent():
     assert not any("_bulk" in path for path in paths)
 
 
+def test_a_search_whose_node_is_lost_is_asked_again():
+    """As OpenSearch answers, with 500."""
+    cause = {"type": "node_disconnected_exception", "reason": "[n2] disconnected"}
+    error = {"type": "search_phase_execution_exception", "reason": "Partial shards failure", "root_cause": [cause]}
+    replies = iter([{"status": 500, "error": error}, SEARCHED])
+    server = server_of(lambda path: {"responses": [next(replies)]})
+    ((rows, scores),) = ElasticSearcher(server=server, index=NAME, bm25=Bm25()).search([["a"]], 3)
+    assert (rows, scores) == ([0], [0.9])
+
+
 def test_a_wait_is_announced(caplog, monkeypatch):
     monkeypatch.setattr(connection, "RETRY_SECONDS", 0)
 

@@ -57,6 +57,10 @@ BLOCKED = "cluster_block_exception"
 """The kind of error of a cluster that has no master yet (503), and of an index that may not be written."""
 
 
+_LOST_NODE = {"node_disconnected_exception", "node_not_connected_exception", "node_closed_exception"}
+"""The kinds of error of a node that is gone: OpenSearch answers 500 where Elasticsearch answers 503."""
+
+
 class Unavailable(BackendError):
     """The server did not answer or asked for patience: the same request may succeed later."""
 
@@ -199,7 +203,7 @@ class Server:
             return BackendError(describe_block(self.address, reason))
         if status == 403:
             return BackendError(f"{self.address} forbids this with the given credentials (403): {reason}")
-        if status in BUSY:
+        if is_passing(status, answer):
             return Unavailable(f"{self.address} is too busy or not ready ({status}): {reason}")
         return BackendError(f"{self.address} answered {status}: {reason}")
 
@@ -265,6 +269,16 @@ def reason_of(body: Any) -> str:
         reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
         error = "; ".join(dict.fromkeys(reasons)) or error.get("message") or error.get("type", "no reason given")
     return shorten(hide(str(error)), _MAX_REASON_CHARS)
+
+
+def is_passing(status: Any, body: Any) -> bool:
+    """Return whether the same request may succeed later."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    causes = error.get("root_cause") if isinstance(error, Mapping) else None
+    lost = isinstance(causes, list) and any(
+        isinstance(cause, Mapping) and cause.get("type") in _LOST_NODE for cause in causes
+    )
+    return status in BUSY or lost
 
 
 def kind_of(body: Any) -> str:

@@ -252,8 +252,7 @@ def _find_trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | N
                 f"{server.address} refuses even {_TERMS_PER_PART} terms at once ({reason}). "
                 "Raise indices.query.bool.max_clause_count on its nodes."
             )
-        passing = answer.get("status") in connection.BUSY
-        kind = Unavailable if passing else BackendError
+        kind = Unavailable if connection.is_passing(answer.get("status"), answer) else BackendError
         return kind(f"{server.address} could not search ({answer.get('status')}): {reason}")
     shards = {name: int(count) for name, count in answer.get("_shards", {}).items()}
     if answer.get("timed_out") or shards.get("failed") or shards.get("successful") != shards.get("total"):
