@@ -137,7 +137,7 @@ def read_language(code: str) -> Language:
 
     Examples:
         >>> sorted(read_language("ru").profiles)[:6]
-        ['blend', 'default', 'grams', 'lemmas', 'lucene-ru', 'lucene-standard']
+        ['blend', 'default', 'grams', 'lemmas', 'lucene-ru', 'lucene-words']
     """
     path = language_files(installed=False).get(code) or language_files().get(code)
     if path is None and (meant := find_language(code)) != code:
