@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from tests.support.pages import PATHS, REPOSITORY, read_blocks, run_block
 
 WITHOUT_A_CHECKOUT = {r"^make .*": ":"}
+FROM_RUSSIAN = Path("/usr/share/apertium/modes/rus-ukr.mode")
+"""What blocks about a port into Ukrainian need: CI installs it, and elsewhere they are left out where it is missing."""
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +47,8 @@ def test_a_path(path, installed, shared_data, tmp_path):
     environment = {**installed, "RUSBEIR_DATA": str(shared_data)}
     for page in PATHS[path]:
         for block in read_blocks(REPOSITORY / page):
+            if "ntrex-uk" in block.code and not FROM_RUSSIAN.exists() and "CI" not in os.environ:
+                continue
             run_block(block, tmp_path, environment, WITHOUT_A_CHECKOUT)
     seen = subprocess.run(
         ["env", "python", "-c", "import rusbeir; print(rusbeir.__file__)"],
