@@ -151,10 +151,12 @@ def test_a_full_disk_is_named_before_anything_is_sent():
     assert not any("_bulk" in path for path in paths)
 
 
-def test_a_search_whose_node_is_lost_is_asked_again():
+@pytest.mark.parametrize("part", ["root_cause", "caused_by"])
+def test_a_search_whose_node_is_lost_is_asked_again(part):
     """As OpenSearch answers, with 500."""
     cause = {"type": "node_disconnected_exception", "reason": "[n2] disconnected"}
-    error = {"type": "search_phase_execution_exception", "reason": "Partial shards failure", "root_cause": [cause]}
+    error = {"type": "search_phase_execution_exception", "reason": "Partial shards failure"}
+    error |= {part: cause if part == "caused_by" else [cause]}
     replies = iter([{"status": 500, "error": error}, SEARCHED])
     server = server_of(lambda path: {"responses": [next(replies)]})
     ((rows, scores),) = ElasticSearcher(server=server, index=NAME, bm25=Bm25()).search([["a"]], 3)

@@ -262,23 +262,25 @@ def reason_of(body: Any) -> str:
     """Quote why the server refused, innermost cause first, in one line."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, Mapping):
-        roots = error.get("root_cause")
-        causes = [error, *(root for root in (roots if isinstance(roots, list) else []) if isinstance(root, Mapping))]
-        while isinstance(causes[-1].get("caused_by"), Mapping):
-            causes.append(causes[-1]["caused_by"])
-        reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
+        reasons = [str(cause["reason"]) for cause in reversed(_list_causes(error)) if cause.get("reason")]
         error = "; ".join(dict.fromkeys(reasons)) or error.get("message") or error.get("type", "no reason given")
     return shorten(hide(str(error)), _MAX_REASON_CHARS)
+
+
+def _list_causes(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """List the error, its roots, and what caused the last of them."""
+    roots = error.get("root_cause")
+    causes = [error, *(root for root in (roots if isinstance(roots, list) else []) if isinstance(root, Mapping))]
+    while isinstance(causes[-1].get("caused_by"), Mapping):
+        causes.append(causes[-1]["caused_by"])
+    return causes
 
 
 def is_passing(status: Any, body: Any) -> bool:
     """Return whether the same request may succeed later."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    causes = error.get("root_cause") if isinstance(error, Mapping) else None
-    lost = isinstance(causes, list) and any(
-        isinstance(cause, Mapping) and cause.get("type") in _LOST_NODE for cause in causes
-    )
-    return status in BUSY or lost
+    causes = _list_causes(error) if isinstance(error, Mapping) else []
+    return status in BUSY or any(str(cause.get("type")) in _LOST_NODE for cause in causes)
 
 
 def kind_of(body: Any) -> str:
