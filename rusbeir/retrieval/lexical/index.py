@@ -171,17 +171,16 @@ class _TermStream:
 
     def _analyze(self, docs: Iterable[Doc]) -> Iterator[str]:
         """Analyse the fields of documents, those of one language after another in the analyzer of each."""
-        if isinstance(self.analyzer, AnalyzesByLanguage):
-            groups = groupby(docs, key=lambda doc: doc.language)
-            return chain.from_iterable(
-                self.analyzer.of_language(language).analyze_lines(self._texts(group)) for language, group in groups
-            )
-        return self.analyzer.analyze_lines(self._texts(docs))
-
-    def _texts(self, docs: Iterable[Doc]) -> Iterator[str]:
         flat = self.bm25.fields == "flat"
-        return (
-            text for doc in docs for text in ((join_title(doc.title, doc.text),) if flat else (doc.title, doc.text))
+        of_language = self.analyzer.of_language if isinstance(self.analyzer, AnalyzesByLanguage) else None
+        groups = groupby(docs, key=lambda doc: doc.language) if of_language else [("", docs)]
+        return chain.from_iterable(
+            (of_language(language) if of_language else self.analyzer).analyze_lines(
+                text
+                for doc in group
+                for text in ((join_title(doc.title, doc.text),) if flat else (doc.title, doc.text))
+            )
+            for language, group in groups
         )
 
 
