@@ -131,19 +131,20 @@ def _step_cells(language: Description) -> list[list[str]]:
 
 
 def _write_gains(code: str) -> Iterator[str]:
-    """What the default profile gains over others on each text of the language in the table that rusbeir ships."""
+    """Write what the default profile gains over others on each text of the language in the table that rusbeir ships."""
     from rusbeir.language_trials import every_language
 
     for trial in every_language.find_trials(code):
         profiles = {"raw": "raw", "server": "the server's own analyzer", "snowball": "snowball"}
         gains = [
-            f"{name} {100 * trial['means'][profile]:.1f}, gain {every_language.write_gain(trial['gains'][profile])}"
+            f"over {name} ({100 * trial['means'][profile]:.1f}) {every_language.write_gain(trial['gains'][profile])}"
             for profile, name in profiles.items()
             if profile in trial["gains"]
         ]
         mean = f"{100 * trial['means'][trial['default']]:.1f}"
         measure = every_language.read_trials()["measure"]
-        yield f"ntrex/{trial['tag']}, {measure} ×100: default ({trial['default']}) {mean}; {'; '.join(gains)}"
+        yield f"ntrex/{trial['tag']}, {measure} ×100: default ({trial['default']}) {mean}"
+        yield f"Gain {'; '.join(gains)}"
 
 
 def _write_cost(language: Description) -> str:

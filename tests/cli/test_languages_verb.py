@@ -327,7 +327,7 @@ def test_the_table_of_languages_has_every_file_and_text():
 
 def test_a_language_shows_what_its_default_profile_gains(rusbeir):
     shown = rusbeir("languages", "kk").out
-    assert re.search(r"ntrex/kk, nDCG@10 ×100: default \(blend\) 70\.9; raw 62\.1, gain \+8\.7 \(\+7", shown)
+    assert re.search(r"ntrex/kk, nDCG@10 ×100: default \(blend\) 70\.9\nGain over raw \(62\.1\) \+8\.7 \(\+7", shown)
     assert len(json.loads(rusbeir("languages", "pt", "--json").out)["ntrex"]) == 2
 
 

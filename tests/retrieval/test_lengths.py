@@ -119,7 +119,8 @@ REFUSED = [
         "auto",
         Bm25(lengths="exact", analysis="server", server_language="ru"),
         "No engine computes this BM25. tantivy gets terms and cannot leave the analysis to a server. "
-        f"bm25s gets terms and cannot leave the analysis to a server. elasticsearch {KEPT_IN_A_BYTE}",
+        f"bm25s gets terms and cannot leave the analysis to a server. elasticsearch {KEPT_IN_A_BYTE} "
+        f"opensearch {KEPT_IN_A_BYTE}",
     ),
 ]
 
