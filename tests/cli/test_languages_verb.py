@@ -196,6 +196,7 @@ def test_drift(rusbeir, tmp_path, monkeypatch):
         return read({"tokens": tokens})
 
     monkeypatch.setattr(connection.Server, "ask", ask)
+    monkeypatch.setattr(connection.Server, "product", "elasticsearch")
     done = rusbeir("languages", "drift", "en", "text", "--against", "old.tsv", "--es-url", "http://es:9", "--json")
     report = json.loads(done.out)
     assert texts == ["The\n𝔸\ndogs\nTHE\ndog\nand\nrunning\nmice"]
