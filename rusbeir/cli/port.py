@@ -110,7 +110,8 @@ def port(
     from rusbeir.translation import port as port_one
 
     files = {"glossary": glossary, "memory": memory, "export": export}
-    targets = _read_targets(to, files, single={"--retry-segments": retry_segments, "--batch-out": batch_out})
+    single: dict[str, object] = {"--retry-segments": retry_segments, "--batch-out": batch_out, "--batch-in": batch_in}
+    targets = _read_targets(to, files, single)
     if retry_segments is not None and len(datasets) > 1:
         raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
     has_translator = bool(translator or retry_failed or retry_segments)
@@ -214,7 +215,7 @@ def _read_targets(to: str, files: dict[str, Path | None], single: dict[str, obje
     targets = list(dict.fromkeys(parse_language(part.strip()) for part in to.split(",")))
     for name, path in files.items() if len(targets) > 1 else ():
         if path is not None and "{to}" not in str(path):
-            example = path.with_name(f"{path.stem}.{{to}}{path.suffix}")
+            example = path.with_name(f"{path.stem}.{{to}}{path.suffix}") if path.name else path / "{to}"
             raise BadInput(f"--{name} {path} is of one language: write {{to}} for it, as in --{name} '{example}'.")
     for name, value in single.items() if len(targets) > 1 else ():
         if value is not None:
@@ -229,7 +230,7 @@ def _fill(order: dict[str, Any], target: str) -> dict[str, Any]:
 
 
 def _port(jobs: list[_Job], *, as_json: bool, analyzers: list[str] | None, **order: Any) -> None:
-    from rusbeir.errors import BadInput, RusbeirError
+    from rusbeir.errors import BadInput, RusbeirError, Suspended
     from rusbeir.translation import Incomplete
     from rusbeir.translation import port as port_one
 
@@ -237,6 +238,7 @@ def _port(jobs: list[_Job], *, as_json: bool, analyzers: list[str] | None, **ord
         raise BadInput("Two of the datasets would be written to the same folder: port them one by one.")
     reports: list[dict[str, Any]] = []
     problems: list[str] = []
+    pauses: list[str] = []
     with output.progress() as progress:
         for dataset, target, out in jobs:
             # Datasets alone have a budget each; the languages of one call have one together.
@@ -253,7 +255,8 @@ def _port(jobs: list[_Job], *, as_json: bool, analyzers: list[str] | None, **ord
                 if len(jobs) == 1:
                     raise
                 # The other ports are made all the same.
-                problems.append(f"{dataset} to {target}: {error}")
+                lines = pauses if isinstance(error, Suspended) else problems
+                lines.append(f"{dataset} to {target}: {error}")
     if as_json:
         output.print_json({"version": __version__, "ports": reports})
     elif written := [report for report in reports if not report["missing"]]:
@@ -280,6 +283,8 @@ def _port(jobs: list[_Job], *, as_json: bool, analyzers: list[str] | None, **ord
             folders = [row["out"] for row in written]
             pool = jobs[0].out.parent / "pool"
             output.note(f"Or join them: {write_command('datasets', 'pool', jobs[0].dataset, *folders, '--out', pool)}")
+    for pause in pauses:
+        output.note(pause)
     for problem in problems:
         output.note(f"rusbeir: {problem}")
     if problems or any(row.get("retried", {}).get("failed") for row in reports):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets import load
+from tests.support.batch_server import BatchServer
 from tests.support.command_line import one_line
 from tests.support.small_port import DOCS, records, translated, write_source
 
@@ -63,12 +64,27 @@ def test_a_dry_run_has_a_row_for_each(rusbeir, small):
     assert [(row["dataset"], row["to"]) for row in rows] == [(str(small), "ru"), (str(small), "uk")]
 
 
+def test_ports_that_wait_are_no_problems(rusbeir, small, monkeypatch):
+    """Nothing is under way, so each port says that nothing was cancelled, and the command ends well."""
+    with BatchServer() as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        order = ["--to", "ru,uk", "--translator", "llm", "--llm", "tiny", "--out", "family"]
+        done = rusbeir("port", small, *order, "--cancel")
+    assert done.code == 0
+    assert [f"small to {language}: 0 batches are cancelled" in done.err for language in LANGUAGES] == [True, True]
+    assert "rusbeir: small" not in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (["--memory", "memory.ru.jsonl"], ["--memory memory.ru.jsonl is of one language", "'memory.ru.{to}.jsonl'"]),
         (["--export", "pairs.tmx"], ["--export pairs.tmx is of one language", "{to}"]),
+        (["--memory", "."], ["--memory . is of one language", "'{to}'"]),
+        (["--export", "/"], ["--export / is of one language", "'/{to}'"]),
         (["--retry-segments", "x.jsonl"], ["--retry-segments", "one by one"]),
+        (["--batch-in", "a.jsonl"], ["--batch-in", "one by one"]),
         (["--to", "ru,qq"], ["No language 'qq'"]),
     ],
 )
