@@ -55,13 +55,17 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, least in (("concurrency", 1), ("retries", 0), ("breaker", 1)):
-            if getattr(self, name) < least:
-                raise BadInput(f"{name} is {getattr(self, name)}: it must be at least {least}.")
+            value = getattr(self, name)
+            if type(value) is not int:
+                raise BadInput(f"{name} is {value}: it must be a whole number.")
+            if value < least:
+                raise BadInput(f"{name} is {value}: it must be at least {least}.")
         for name in ("requests_per_second", "timeout_seconds"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise BadInput(f"{name} is {value}: it must be a number above 0.")
-        if not 0 <= self.first_wait_seconds <= self.max_wait_seconds < math.inf:
+        waits = self.first_wait_seconds, self.max_wait_seconds
+        if not (all(isinstance(wait, int | float) for wait in waits) and 0 <= waits[0] <= waits[1] < math.inf):
             raise BadInput(
                 f"The waits are {self.first_wait_seconds} to {self.max_wait_seconds} seconds: "
                 "first_wait_seconds must be at least 0 and at most max_wait_seconds."

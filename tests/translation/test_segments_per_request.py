@@ -130,13 +130,24 @@ def test_the_estimate_counts_the_prompt_once_a_request(tmp_path):
     ("options", "message"),
     [
         ({"segments_per_request": 0}, "segments_per_request=0 is not a number of segments"),
+        ({"segments_per_request": "x"}, "segments_per_request=x is not a number of segments"),
         ({"segments_per_request": 2, "context": 1}, "context=1 and segments_per_request=2 contradict each other"),
+        ({"input_price": "abc"}, "The option 'input_price' is 'abc': it must be a number from 0"),
+        ({"concurrency": "x"}, "concurrency is x: it must be a whole number"),
+        ({"timeout_seconds": "x"}, "timeout_seconds is x: it must be a number above 0"),
+        ({"first_wait_seconds": "x"}, "The waits are x to 120.0 seconds"),
     ],
 )
-def test_options_that_cannot_be(tmp_path, serve, options, message):
+@pytest.mark.parametrize(
+    ("work", "files"),
+    [(port, {"out": "o"}), (port, {"out": "o", "batch_out": "requests.jsonl"}), (estimate_port, {})],
+    ids=["live", "offline", "estimate"],
+)
+def test_options_that_cannot_be(tmp_path, serve, options, message, work, files):
     serve(Translating())
+    paths = {name: tmp_path / file for name, file in files.items()}
     with pytest.raises(BadInput, match=message):
-        port(write_source(tmp_path / "s"), to="ru", translator="llm", llm="tiny", out=tmp_path / "o", **options)
+        work(write_source(tmp_path / "s"), to="ru", translator="llm", llm="tiny", **paths, **options)
 
 
 def test_the_prompt_is_a_format():

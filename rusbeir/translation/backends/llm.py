@@ -99,6 +99,24 @@ class LlmTranslator:
     """The schema of an answer; None for plain text."""
     _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        """Raise BadInput for options that cannot be: also for an estimate or a file of requests, without check."""
+        for name, value in ((name, getattr(self, name)) for name in (*ALL_PRICES, "retry_temperature")):
+            if value is not None and (type(value) not in (int, float) or not 0 <= value < math.inf):
+                raise BadInput(f"The option {name!r} is {value!r}: it must be a number from 0.")
+        if type(self.attempts) is not int or self.attempts < 1:
+            raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
+        if type(self.context) is not int or self.context < 0:
+            raise BadInput(f"{option('context', self.context)} is not a number of segments. Give 1, or leave it out.")
+        together = option("segments_per_request", self.segments_per_request)
+        if type(self.segments_per_request) is not int or self.segments_per_request < 1:
+            raise BadInput(f"{together} is not a number of segments. Give 8, or leave it out.")
+        if self.context and self.segments_per_request > 1:
+            raise BadInput(
+                f"{option('context', self.context)} and {together} contradict each other: a context is that of one "
+                "segment. Leave one of them out."
+            )
+
     @property
     def signature(self) -> str:
         model = "".join(char if char.isprintable() and char not in " |" else "_" for char in self.llm)
@@ -154,8 +172,8 @@ class LlmTranslator:
         return replace(self, meter=meter)
 
     def with_exchange(self, exchange: Exchange) -> Self:
-        """Return the translator, which takes its answers from batches. Raises BadInput for options that do not fit."""
-        self._refuse_options()
+        """Return the translator, which takes its answers from batches. Raises BadInput without a model."""
+        self._refuse_no_model()
         return replace(self, exchange=exchange)
 
     def check(self, source: str, target: str) -> None:
@@ -163,7 +181,7 @@ class LlmTranslator:
 
         Any pair of languages is worth a try.
         """
-        self._refuse_options()
+        self._refuse_no_model()
         if find_spec("openai") is None:
             raise missing_extra("openai", "The translator llm", "llm")
         Llm.from_environment(self.llm)
@@ -204,22 +222,10 @@ class LlmTranslator:
         if (client := self._clients.take()) is not None:
             await client.close()
 
-    def _refuse_options(self) -> None:
+    def _refuse_no_model(self) -> None:
         if not self.llm.strip():
             raise BadInput(
                 f"The translator llm needs a model: give {option('llm', 'MODEL')}, as the endpoint names it."
-            )
-        if self.attempts < 1:
-            raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
-        if type(self.context) is not int or self.context < 0:
-            raise BadInput(f"{option('context', self.context)} is not a number of segments. Give 1, or leave it out.")
-        together = option("segments_per_request", self.segments_per_request)
-        if type(self.segments_per_request) is not int or self.segments_per_request < 1:
-            raise BadInput(f"{together} is not a number of segments. Give 8, or leave it out.")
-        if self.context and self.segments_per_request > 1:
-            raise BadInput(
-                f"{option('context', self.context)} and {together} contradict each other: a context is that of one "
-                "segment. Leave one of them out."
             )
 
     def _open(self) -> Llm:
