@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
@@ -77,11 +78,27 @@ class Capacity:
     """The bytes of one text in UTF-8, masks included; None for no limit."""
     max_items: int = 1
     """Texts in one request."""
+    request_chars: int | None = None
+    """A request takes no more texts once they have so many characters together; None for no limit."""
     mask: str = "none"
     """The form of protection that its answers keep: a name of rusbeir.translation.segments.spans.STYLES."""
     cost_per_million_chars: float = 0.0
     levels: tuple[str, ...] = ("segment",)
     """The units it is asked for, in order: names of rusbeir.translation.segments.segment.LEVELS."""
+
+    def count_requests(self, texts: int, chars: int) -> int:
+        """Return how many requests take so many texts of so many characters together, if all have one length.
+
+        Examples:
+            >>> Capacity(max_items=8).count_requests(80, 106_000)
+            10
+            >>> Capacity(max_items=8, request_chars=4_000).count_requests(80, 106_000)
+            20
+        """
+        at_once = self.max_items
+        if self.request_chars is not None and chars:
+            at_once = min(at_once, math.ceil(self.request_chars * texts / chars))
+        return math.ceil(texts / at_once)
 
 
 class Translator(Protocol):

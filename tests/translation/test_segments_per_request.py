@@ -150,6 +150,20 @@ def test_options_that_cannot_be(tmp_path, serve, options, message, work, files):
         work(write_source(tmp_path / "s"), to="ru", translator="llm", llm="tiny", **paths, **options)
 
 
+def test_a_request_asks_for_no_longer_answer_than_the_longest_text_does(tmp_path, serve):
+    """Eight texts of 1,325 characters: four have the 4,000 of the longest text, which may take 3 * 4,000 + 2,048."""
+    text = ("Hares rest by day in a hollow. " * 43)[:1_325]
+    docs = [{"_id": f"d{i}", "title": "", "text": f"{i}{text[1:]}"} for i in range(8)]
+    source = write_source(tmp_path / "long", docs)
+    model = serve(Translating())
+    order = {"to": "ru", "translator": "llm", "llm": "tiny", "fields": ["text"], "segments_per_request": 8}
+    assert [row.requests for row in estimate_port(source, **order)] == [2]
+    port(source, out=tmp_path / "out", keep_untranslated=True, **order)
+    groups = [asked for asked in model.asked if "JSON list" in asked["messages"][0]["content"]]
+    assert [len(json.loads(asked["messages"][-1]["content"])) for asked in groups] == [4, 4]
+    assert {asked["max_tokens"] for asked in groups} == {14_048}
+
+
 def test_the_prompt_is_a_format():
     """Braces of its JSON are doubled in the file."""
     prompt = read_prompts("translate")["together"].format(source="English", target="Russian")

@@ -134,7 +134,8 @@ class LlmTranslator:
             round((_PROMPT_TOKENS_PER_CHAR + _INPUT_TOKENS_PER_CHAR) * 1e6), round(_OUTPUT_TOKENS_PER_CHAR * 1e6)
         )
         cost = round(self.price_tokens(tokens), 6)
-        return replace(row, cost_per_million_chars=cost, max_items=self.segments_per_request)
+        together = row.max_chars if self.segments_per_request > 1 else None
+        return replace(row, cost_per_million_chars=cost, max_items=self.segments_per_request, request_chars=together)
 
     @property
     def price(self) -> Price:
@@ -157,7 +158,7 @@ class LlmTranslator:
             from rusbeir.translation.backends import llm_groups
 
             messages, frame = llm_groups.write_messages([], source, target), llm_groups.FRAME_TOKENS
-            requests = math.ceil(texts / self.segments_per_request)
+            requests = self.capacity.count_requests(texts, chars)
         prompt = sum(len(message["content"]) for message in messages)
         received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * frame
         sent = round((requests * prompt + read) * _INPUT_TOKENS_PER_CHAR)
@@ -240,6 +241,9 @@ class LlmTranslator:
         from rusbeir.translation.backends import llm_groups
 
         tokens = sum(_TOKENS_PER_CHAR * len(text) + llm_groups.FRAME_TOKENS for text in texts) + _SPARE_TOKENS
+        if (longest := self.capacity.max_chars) is not None:
+            # What a model can answer to the longest text is what it can answer at all.
+            tokens = min(tokens, _TOKENS_PER_CHAR * longest + _SPARE_TOKENS)
         answers = await llm_groups.ask_together(client, texts, source, target, seed=self.seed, max_tokens=tokens)
         return [
             self._judge(text, answer, source, target) if isinstance(answer, str) else answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from array import array
 from collections.abc import Sequence
@@ -86,7 +85,7 @@ def estimate(
     """
     limits = entry.translator.limits if entry.translator is not None else None
     capacity = entry.capacity
-    requests = math.ceil(volume.unique / capacity.max_items)
+    requests = capacity.count_requests(volume.unique, volume.chars)
     seconds = None
     if chars_per_second:
         seconds = volume.chars / chars_per_second

@@ -94,8 +94,11 @@ class Runner:
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
         finished: set[asyncio.Task[int]] = set()
-        at_once = self.translator.capacity.max_items if self.find_context is None else 1
-        batches = batched(step.queue(self.journal).unfinished(), at_once)
+        capacity = self.translator.capacity
+        at_once, most_chars = capacity.max_items if self.find_context is None else 1, capacity.request_chars
+        measure: Callable[[Task], int] | None = None if most_chars is None else lambda task: len(task.payload)
+        unfinished = step.queue(self.journal).unfinished()
+        batches = batched(unfinished, at_once, chars=measure, max_chars=most_chars or 0)
         try:
             while True:
                 most = 2 * self.translator.limits.concurrency + self.crew.ahead
@@ -189,7 +192,14 @@ class Runner:
     async def _ask_parts(self, masked: Sequence[Masked], context: Context | None) -> list[Asked]:
         """Ask for the parts of units, and return each unit with the outcomes of its parts."""
         all_parts = [unit.parts for unit in masked]
-        requests = batched((part for parts in all_parts for part in parts), self.translator.capacity.max_items)
+        capacity = self.translator.capacity
+        most_chars = capacity.request_chars
+        requests = batched(
+            (part for parts in all_parts for part in parts),
+            capacity.max_items,
+            chars=None if most_chars is None else len,
+            max_chars=most_chars or 0,
+        )
         outcomes = iter([outcome for texts in requests for outcome in await self._request(texts, context)])
         units: list[Asked] = []
         for unit, parts in zip(masked, all_parts, strict=True):
