@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from benchmarks import kills
-from rusbeir.errors import BadInput
-from rusbeir.jobs import read_prompts
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.jobs import Budget, Journal, Meter, Throttle, read_prompts
 from rusbeir.translation import estimate_port
 from rusbeir.translation.backends.llm_groups import SCHEMA, Item, find_faults, read_items
 from rusbeir.translation.porting.api import port
+from rusbeir.translation.porting.plan import Plan, TranslatorEntry
+from rusbeir.translation.porting.runner import Runner
+from rusbeir.translation.translator import Capacity, Failure, Outcome, Segment
+from rusbeir.types import silent
 from tests.support.batch_server import BatchServer
 from tests.support.openai_server import Endpoint, Reply, completion
-from tests.support.small_port import translated, write_source
+from tests.support.small_port import LIMITS, Fake, translated, write_source
 
 TEXTS = [
     "Hares rest by day in a shallow hollow called a form.",
@@ -162,6 +169,44 @@ def test_a_request_asks_for_no_longer_answer_than_the_longest_text_does(tmp_path
     groups = [asked for asked in model.asked if "JSON list" in asked["messages"][0]["content"]]
     assert [len(json.loads(asked["messages"][-1]["content"])) for asked in groups] == [4, 4]
     assert {asked["max_tokens"] for asked in groups} == {14_048}
+
+
+@dataclass(kw_only=True)
+class Judging(Fake):
+    """It fails one text of a group, and goes down when that is asked alone."""
+
+    capacity: Capacity = field(default_factory=lambda: Capacity(max_items=4, mask="tag"))
+    alone: Callable[[], int]
+    """The number of texts that are pending."""
+    pending_alone: list[int] = field(default_factory=list)
+
+    def judge(self, segment: Segment) -> Failure | None:
+        return None
+
+    async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        if len(texts) == 1:
+            self.pending_alone.append(self.alone())
+            raise BackendError("The quota is used up.")
+        return [Failure("malformed", "", True) if "Bear" in text else translated(text) for text in texts]
+
+
+@pytest.mark.parametrize(("keeps_together", "pending"), [(True, 4), (False, 1)])
+def test_what_is_recorded_of_a_group_that_is_stopped(tmp_path, keeps_together, pending):
+    """In batches nothing, so that the next run asks for the same groups; else what is paid, before more is asked."""
+    texts = ["Water boils here.", "Bear falls here.", "Snow melts here.", "Rain falls here."]
+    with Journal.open(tmp_path / "j.sqlite", {"name": "group"}) as journal:
+        translator = Judging(alone=lambda: step.queue(journal).size().pending)
+        plan = Plan(language="en", glossary=None, entries=(TranslatorEntry.of(translator),))
+        (step,) = plan.steps
+        journal.add(plan.tasks(texts, step))
+        runner = Runner(
+            translator=translator, source="en", target="ru", journal=journal, glossary=None, progress=silent,
+            throttle=Throttle(LIMITS), meter=Meter(budget=Budget(journal)), keeps_together=keeps_together,
+        )  # fmt: skip
+        with pytest.raises(BackendError, match="quota"):
+            asyncio.run(runner.run(step, step.queue(journal).size()))
+        assert step.queue(journal).size().pending == pending
+        assert translator.pending_alone == [pending]
 
 
 def test_the_prompt_is_a_format():

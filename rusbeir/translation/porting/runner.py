@@ -82,6 +82,10 @@ class Runner:
     """The context of a task, for a translator that reads it; such a one is asked for one task at a time."""
     batches: BatchRun | None = None
     """Where requests are collected instead of being sent one by one."""
+    keeps_together: bool = False
+    """Whether texts that are asked together are recorded together. The next run asks for what is pending in groups that
+    begin with the first text, and finds the answer to a group by its texts: after half a group it would find no more.
+    """
     crew: Crew = field(default_factory=Crew, init=False)
     _stopped: RusbeirError | None = field(default=None, init=False)
     """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""
@@ -142,12 +146,12 @@ class Runner:
                 elif answer is not None:
                     text, flags = answer
                     rows.append(Attempt(task.key, worker, "done", result=text, flags=flags, seconds=seconds))
-            if self.batches is None:
+            if not self.keeps_together:
                 self.journal.record(rows)
-            elif None in answers and self._stopped is None:
-                # Texts that are asked together stay together: with others, their answer would not be found again.
-                return count
-            elif again and self._stopped is None:
+            elif None in answers:
+                # Also where it is stopped: by the whole group, the next run finds the answers that are there.
+                rows, again = [], []
+            elif again:
                 waiting += rows
             else:
                 self.journal.record([*waiting, *rows])
@@ -155,6 +159,10 @@ class Runner:
                 self._note_useless(step.entry.name, rows)
             if self._stopped is not None:
                 raise self._stopped
+            if not self.keeps_together:
+                for task, answer in zip(tasks, answers, strict=True):
+                    if answer is None:
+                        await self._settle(step, [task])
             if not again:
                 break
             tasks = again
@@ -180,17 +188,18 @@ class Runner:
             return await self.crew.run(finish, units)
         style = self.translator.capacity.mask
         masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
-        checked = await self.crew.run(finish, await self._ask_parts(masked, context))
+        defers = judges and not self.keeps_together and len(texts) > 1
+        checked = await self.crew.run(finish, await self._ask_parts(masked, context, defers=defers))
         lost = [i for i, answer in enumerate(checked) if isinstance(answer, Failure) and answer.reason == "lost-mask"]
         if lost:
             again = replace(finish, judges=False, again=True)
-            parts = await self._ask_parts([split(masked[i]) for i in lost], context)
+            parts = await self._ask_parts([split(masked[i]) for i in lost], context, defers=defers)
             for i, answer in zip(lost, again(parts), strict=True):
                 checked[i] = answer
         return checked
 
-    async def _ask_parts(self, masked: Sequence[Masked], context: Context | None) -> list[Asked]:
-        """Ask for the parts of units, and return each unit with the outcomes of its parts."""
+    async def _ask_parts(self, masked: Sequence[Masked], context: Context | None, *, defers: bool) -> list[Asked]:
+        """Ask for the parts of units, and return each unit with the outcomes of its parts; defers as for _request."""
         all_parts = [unit.parts for unit in masked]
         capacity = self.translator.capacity
         most_chars = capacity.request_chars
@@ -200,17 +209,22 @@ class Runner:
             chars=None if most_chars is None else len,
             max_chars=most_chars or 0,
         )
-        outcomes = iter([outcome for texts in requests for outcome in await self._request(texts, context)])
+        outcomes = iter(
+            [outcome for texts in requests for outcome in await self._request(texts, context, defers=defers)]
+        )
         units: list[Asked] = []
         for unit, parts in zip(masked, all_parts, strict=True):
             bare = not unit.spans and unit.style != "plain" and parts == [unit.source]
             units.append((unit.source, None if bare else unit, list(islice(outcomes, len(parts)))))
         return units
 
-    async def _request(self, texts: Sequence[str], context: Context | None) -> list[Outcome | None]:
+    async def _request(
+        self, texts: Sequence[str], context: Context | None, *, defers: bool = False
+    ) -> list[Outcome | None]:
         """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget.
 
-        None of a text that was not asked, since the translator is stopped.
+        None of a text that was not asked, since the translator is stopped. Where it defers, also None of one that is to
+        be asked alone: the others are recorded before.
         """
         if self._stopped is not None:
             return [None] * len(texts)
@@ -221,6 +235,8 @@ class Runner:
             if len(outcomes) != len(texts):
                 raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
             if len(texts) > 1 and isinstance(self.translator, JudgesAnswers):
+                if defers:
+                    return [None if isinstance(answer, Failure) and answer.retry else answer for answer in outcomes]
                 return await self._ask_alone(texts, outcomes, context)
             return list(outcomes)
         except Postponed:
@@ -233,6 +249,8 @@ class Runner:
             if len(texts) == 1 or not isinstance(error, BudgetReached | BudgetTooSmall):
                 self._stopped = self._stopped or error
                 return [None] * len(texts)
+        if defers and len(texts) > 1:
+            return [None] * len(texts)
         return [answer for text in texts for answer in await self._request([text], context)]
 
     async def _ask_alone(
@@ -306,6 +324,7 @@ async def translate_pending(
                     translator=translator,
                     meter=meter,
                     batches=run,
+                    keeps_together=run is not None and not run.is_live,
                     source=source,
                     target=target,
                     journal=journal,
