@@ -27,8 +27,8 @@ def search(system: str) -> dict[str, dict[str, float]]:
 
 @pytest.mark.parametrize(
     "system",
-    ["dense({cls}{})", "sparse({splade}{})", "late({late}{})", "bm25 >> rerank({cross}{})"],
-    ids=["dense", "sparse", "late", "cross-encoder"],
+    ["dense({cls}{})", "sparse({splade}{})", "sparse({router}{})", "late({late}{})", "bm25 >> rerank({cross}{})"],
+    ids=["dense", "sparse", "router", "late", "cross-encoder"],
 )
 def test_scores_are_close_to_those_of_float32(models, system, monkeypatch, capsys):
     exact, rounded = (search(system.format(option, **models)) for option in ("", ",precision=int8"))
@@ -61,6 +61,8 @@ def test_refused(models, monkeypatch):
         resolve(f"dense({models['cls']},precision=int8,device=cuda)", language="ru").check_available()
     with pytest.raises(BadInput, match=r"The heads of .* are not computed in int8: precision=bfloat16 is\."):
         _ = resolve(f"sparse({models['m3']},like=bge-m3,precision=int8)", language="ru").signature
+    with pytest.raises(BadInput, match="changes its network by adapters"):
+        resolve(f"dense({models['jina']},like=jina-embeddings-v3,precision=int8)", language="ru").check_available()
     monkeypatch.setitem(sys.modules, "nncf", None)
     monkeypatch.setattr(eight_bits, "require_version", lambda *names: "1")
     with pytest.raises(MissingExtra, match=r"precision=int8 needs the package nncf: .*rusbeir\[int8\]"):

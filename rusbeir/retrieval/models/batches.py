@@ -266,6 +266,8 @@ def copy_to(model: Any, devices: Sequence[str]) -> Mapping[str, Any]:
 def check_runnable(model: Model) -> None:
     """Raise BackendError where a model is missing, and BadInput where no device computes as its settings say."""
     check_present(model)
+    if model.adapters and model.precision == INT8:
+        raise BadInput(f"{model.name} changes its network by adapters, which precision=int8 cannot: leave it out.")
     if model.device or model.precision != "float32":
         find_devices(model.device, model.precision)
 

@@ -48,21 +48,20 @@ def quantise(transformer: Any, signature: str) -> None:
 
     Raises:
         MissingExtra: if OpenVINO or NNCF is not installed.
-        BadInput: if OpenVINO cannot convert the network.
+        BadInput: if OpenVINO cannot convert the network, or the model has none or several.
     """
-    for part in _find_networks(transformer):
-        network = part.model
-        folder = cache_folder() / "int8" / digest(signature, name_libraries(), type(network).__name__, chars=12)
-        if not (folder / _NETWORK).is_file():
-            logger.info("%s is quantised to 8 bits; this is done once", signature.partition("|")[0])
-            with atomic_folder(folder, keyed=True) as temporary, _quiet():
-                _convert(transformer, part, temporary / _NETWORK)
-        part.model = _make_module(network, folder / _NETWORK, _name_inputs(network, part), _name_output(part))
-
-
-def _find_networks(transformer: Any) -> list[Any]:
-    """Return the modules of a model that hold a network of transformers."""
-    return [module for module in transformer.modules() if hasattr(module, "modality_config")]
+    name = signature.partition("|")[0]
+    parts = [module for module in transformer.modules() if hasattr(module, "modality_config")]
+    if len(parts) != 1:
+        raise BadInput(f"precision=int8 is for models with one network; {name} has {len(parts)}.")
+    (part,) = parts
+    network = part.model
+    folder = cache_folder() / "int8" / digest(signature, name_libraries(), type(network).__name__, chars=12)
+    if not (folder / _NETWORK).is_file():
+        logger.info("%s is quantised to 8 bits; this is done once", name)
+        with atomic_folder(folder, keyed=True) as temporary, _quiet():
+            _convert(transformer, part, temporary / _NETWORK)
+    part.model = _make_module(network, folder / _NETWORK, _name_inputs(network, part), _name_output(part))
 
 
 def _name_output(part: Any) -> str:
@@ -116,12 +115,18 @@ def _read_samples(transformer: Any) -> Iterator[Any]:
         dataset = load(name)
         for query_id, grades in islice(dataset.qrels.items(), TEXTS):
             document = dataset.corpus[next(iter(grades))].full_text
-            yield transformer.preprocess([(dataset.queries[query_id], document) if pairs else document])
+            if pairs:
+                yield transformer.preprocess([(dataset.queries[query_id], document)])
+            else:
+                # A router has other modules for queries.
+                yield transformer.preprocess([document], task="document")
 
 
 def _make_module(network: Any, path: Path, names: list[str], output: str) -> Any:
     """Make a module that computes what the network does, from the written file."""
     torch, openvino = load_torch(), _load_openvino()
+    # The class below must not keep the network itself, whose weights are no longer needed.
+    config = network.config
     compiled = openvino.Core().compile_model(
         path, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads()}
     )
@@ -129,7 +134,7 @@ def _make_module(network: Any, path: Path, names: list[str], output: str) -> Any
     class EightBits(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
-            self.config = network.config
+            self.config = config
             # A module's device and type are those of its first parameter.
             self.anchor = torch.nn.Parameter(torch.empty(0), requires_grad=False)
 
