@@ -9,8 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/core
 	@$(BIN)/rusbeir demo
 
+# Tests wait for servers and for killed processes: three processes keep two processors busy.
 test: .venv/dev
-	@$(BIN)/pytest -n 2 --dist loadgroup --durations 20 --durations-min 10
+	@$(BIN)/pytest -n 3 --dist loadgroup --durations 20 --durations-min 10
 
 check: .venv/dev
 	@$(BIN)/ruff check .

@@ -35,6 +35,7 @@ CACHE_PARTS = {
     "embeddings": "vectors of documents and queries",
     "hub": "datasets of the Hugging Face hub, as JSONL",
     "indexes": "BM25 indexes",
+    "int8": "networks of models in integers of 8 bits",
     "lemmas": "dictionary forms of words",
     "locks": "who is fetching what",
     "recorded": "checksums of the first download",

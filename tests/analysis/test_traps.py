@@ -41,6 +41,8 @@ NAMES = ("name", "stopwords", "snowball", "lemmas")
 def write_language(folder: Path, code: str, settings: str, *, like: str = "") -> None:
     """A language file with the stop list, stemmer and lexicon of a shipped language."""
     shipped = language_files()[like].read_text(encoding="utf-8").splitlines() if like else ['name = "X"']
+    # What precedes the first profile.
+    shipped = shipped[: next((row for row, line in enumerate(shipped) if line.startswith("[")), None)]
     copied = [line for line in shipped if line.partition(" =")[0] in NAMES]
     (folder / f"{code}.toml").write_text(
         "\n".join(['extends = "none"', *copied, "[profiles.default]", settings]), encoding="utf-8"

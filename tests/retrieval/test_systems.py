@@ -84,7 +84,7 @@ REFUSED = [
     ("bm25 >> bm52", "ru", "auto", UnknownName, ["No system 'bm52'."]),
     ("bm25 >> bm25", "ru", "auto", BadInput, ["bm25 searches the corpus itself", "'bm25 >>'"]),
     ("bm25(k1=", "ru", "auto", BadInput, ["column 9"]),
-    ("bm25(profile=snowbal)", "ru", "auto", UnknownName, ["No profile", "'snowbal'", "'snowball'", "rusbeir-paper"]),
+    ("bm25(profile=snowbal)", "ru", "auto", UnknownName, ["No profile", "'snowball'", "`rusbeir languages ru` lists"]),
     ("bm25(profile=anserini-flt)", "en", "auto", UnknownName, ["Did you mean 'anserini-flat'"]),
     ("bm25", "kz", "auto", UnknownName, ["No language 'kz'"]),
     ("bm25", "ru", "lucene", UnknownName, ["No engine 'lucene'", "tantivy"]),

@@ -138,7 +138,13 @@ NO_DEVICE = [
     ("device=tpu", 0, False, BadInput, "No device 'tpu'. Write cpu, mps, cuda, a card such as cuda:1, or several"),
     ("device=cuda:3", 2, True, BadInput, "cuda:3 is not on this machine. Available: cuda:0, cuda:1, cpu."),
     ("device=cuda,precision=bfloat16", 1, False, BadInput, "cuda:0 does not compute in bfloat16. Set precision=float3"),
-    ("precision=int8", 0, False, LookupError, "No precision 'int8' of dense. Available: bfloat16, float16, float32."),
+    (
+        "precision=int4",
+        0,
+        False,
+        LookupError,
+        "No precision 'int4' of dense. Did you mean 'int8'? Available: bfloat16,",
+    ),
 ]
 
 

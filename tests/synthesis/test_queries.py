@@ -436,7 +436,12 @@ def test_languages(tmp_path, serve, own_cache):
         (lambda out: None, {"sample": 0}, BadInput, "sample=0: give at least 1"),
         (lambda out: None, {"budget_chars": 0}, BadInput, "it must be above 0"),
         (lambda out: None, {"budget_cost": 1}, BadInput, "without the price of tiny: add input_price=… output_price="),
-        (lambda out: None, {"memory": 1}, BadInput, "does not take the option 'memory'. Its options are: breaker,"),
+        (
+            lambda out: None,
+            {"memory": 1},
+            BadInput,
+            "does not take the option 'memory'. Its options are: batch_share, breaker,",
+        ),
         (
             lambda out: None,
             {"input_price": "x"},

@@ -264,4 +264,6 @@ def _make_analyzer(language: str, profile: str, **files: str) -> Analyzer:
         if profile in known:
             raise
         available = [*({*profiles(), *known} - {profile})]
-        raise unknown("profile", profile, available, owner=f"language {language!r}") from None
+        listing = f"rusbeir languages {language}"
+        owner = f"language {language!r}"
+        raise unknown("profile", profile, available, owner=owner, listing=listing, n_listed=len(known)) from None

@@ -69,7 +69,8 @@ def test_an_unknown_pair_lists_those_there_are(apertium):
     with pytest.raises(BadInput) as raised:
         apertium.check("en", "kk")
     message = str(raised.value)
-    assert message.startswith("apertium has no pair eng-kaz in /usr/share/apertium/modes. There are: eng-spa, spa-eng")
+    assert message.startswith("apertium has no pair eng-kaz in /usr/share/apertium/modes. There are: ")
+    assert "eng-spa, " in message
     assert "apt-get install apertium-eng-kaz" in message
 
 
