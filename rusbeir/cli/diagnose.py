@@ -291,7 +291,7 @@ def _print_languages(diagnosis: LanguagePreference) -> None:
             "the query's" if rate.language == "own" else rate.language,
             f"{rate.n_queries:,}",
             *(f"{100 * value:.1f}" for value in (rate.rate, rate.low, rate.high)),
-            f"{100 * rate.chance_low:.1f} to {100 * rate.chance_high:.1f}",
+            rate.chance_words,
             format_p(rate.p),
             "–" if rate.first is None else f"{100 * rate.first:.1f}",
         ]

@@ -35,11 +35,18 @@ class LanguageRate:
     high: float
     first: float | None
     """The share of queries whose highest passage is in that language; None where none was found."""
-    chance_low: float
-    """The ends of the central 95 % of the rate under shuffled languages."""
-    chance_high: float
+    chance_low: float | None
+    """The ends of the central 95 % of the rate under shuffled languages; None where no shuffle has comparisons."""
+    chance_high: float | None
     p: float
     """How often shuffled languages are at least as far from 1/2; that of several languages is adjusted."""
+
+    @property
+    def chance_words(self) -> str:
+        """The ends under shuffled languages, in percent; a dash where there are none."""
+        if self.chance_low is None or self.chance_high is None:
+            return "–"
+        return f"{100 * self.chance_low:.1f} to {100 * self.chance_high:.1f}"
 
 
 def describe_rate(
@@ -92,10 +99,10 @@ def conclude(
 
 
 def _compare_words(where: str, rate: LanguageRate) -> str:
+    chance = "leave nothing to compare" if rate.chance_low is None else rate.chance_words
     return (
         f"A passage {where} is ranked above its equals {100 * rate.rate:.1f} % of the time "
-        f"({100 * rate.low:.1f} to {100 * rate.high:.1f}; shuffled languages {100 * rate.chance_low:.1f} to "
-        f"{100 * rate.chance_high:.1f})"
+        f"({100 * rate.low:.1f} to {100 * rate.high:.1f}; shuffled languages {chance})"
     )
 
 

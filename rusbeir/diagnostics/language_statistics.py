@@ -11,6 +11,7 @@ adjusted by the maximum over them (Westfall and Young, 1993), each rate in its o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -43,9 +44,9 @@ class Equals(NamedTuple):
 class Chance(NamedTuple):
     """A rate under shuffled languages."""
 
-    low: float
-    """The ends of the central 95 %."""
-    high: float
+    low: float | None
+    """The ends of the central 95 % of the shuffles that have comparisons; None where none has."""
+    high: float | None
     p: float
     """How often shuffled languages are at least as far from 1/2; two-sided, and adjusted where there are several."""
 
@@ -103,7 +104,7 @@ def shuffle_languages(
     """Return what shuffled languages give for the query's own language, and for each against third languages.
 
     asked_in has the number of each query's language, -1 where no document is in it; units are the clusters of the
-    queries. NaN stands for what is not defined.
+    queries. A shuffle that leaves nothing to compare does not count; p is NaN where the observed rate is not defined.
     """
     n_languages = equals.rates.shape[1]
     clusters = np.array(units.clusters)
@@ -135,12 +136,17 @@ def shuffle_languages(
 
 def _conclude(rates: Floats) -> list[Chance]:
     """Describe the rates of some languages, float64 [permutations, languages], of which the first row is observed."""
-    ends = np.quantile(rates[1:], [ALPHA / 2, 1 - ALPHA / 2], axis=0)
-    distances = np.abs(rates - NEUTRAL)
-    deviations = rates.std(axis=0)
-    distances = np.divide(distances, deviations, out=np.zeros_like(rates), where=deviations > _TIE)
-    with np.errstate(invalid="ignore"):
-        largest = np.nan_to_num(distances).max(axis=1)
+    with warnings.catch_warnings():
+        # A language may have no comparison in any permutation, and a permutation none in any language.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        ends = np.nanquantile(rates[1:], [ALPHA / 2, 1 - ALPHA / 2], axis=0)
+        deviations = np.nanstd(rates, axis=0)
+        distances = np.abs(rates - NEUTRAL) / np.where(deviations > _TIE, deviations, np.inf)
+        largest = np.nanmax(distances, axis=1)
+        largest = largest[~np.isnan(largest)]
         p = (largest[:, None] >= distances[0] - _TIE).mean(axis=0)
     p = np.where(np.isnan(rates[0]), np.nan, p)
-    return [Chance(float(low), float(high), float(value)) for low, high, value in zip(ends[0], ends[1], p, strict=True)]
+    return [
+        Chance(None, None, float(value)) if np.isnan(low) else Chance(float(low), float(high), float(value))
+        for low, high, value in zip(ends[0], ends[1], p, strict=True)
+    ]

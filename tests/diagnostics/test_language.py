@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rusbeir.diagnostics import diagnose_language, read_diagnoses, save_diagnosis
+from rusbeir.diagnostics.language_rates import conclude
 from rusbeir.diagnostics.language_statistics import compare_equals, shuffle_languages
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import Units, evaluate, split_by_pair, split_by_query
@@ -135,6 +136,31 @@ def test_shuffled_languages_reject_no_more_than_they_say():
         assert own.low <= 0.5 <= own.high
     # The 99.9 % interval of 100 trials at 0.05.
     assert rejected <= 13
+
+
+def test_shuffles_without_comparisons_do_not_count():
+    """All that is left is ru, or all kk, each 1 of 10 languages: 2 (0.9^24 - 0.8^24) / (1 - 0.8^24) = 0.1508."""
+    judged = [{"ru": 1, "kk": 1}] * 24
+    equals = compare_equals([{"ru": 2.0, "kk": 1.0}] * 24, judged, {"ru": 0, "kk": 1}, [0] * 24, 10)
+    own, others = shuffle_languages(equals, np.zeros(24, dtype=np.int64), Units(clusters=tuple(range(24))))
+    # Three standard deviations of a share of 2,000 permutations.
+    assert own.p == pytest.approx(0.1508, abs=0.024)
+    assert (own.low, own.high) == (0.0, 1.0)
+    assert [(chance.low, chance.high) for chance in others] == [(None, None)] * 10
+    assert np.isnan([chance.p for chance in others]).all()
+
+
+def test_a_rate_that_no_shuffle_has_is_read_back_and_shown(tmp_path):
+    diagnosis = diagnose_language(make_pool(), OWN, out=tmp_path / "results", permutations=100)
+    own_rate = replace(diagnosis.own_language, chance_low=None, chance_high=None, p=1.0)
+    sentence = next(iter(conclude(own_rate, (), ["ru"] * 90)))
+    assert sentence.endswith("; shuffled languages leave nothing to compare): no preference was shown.")
+    document = replace(diagnosis, own_language=own_rate).to_dict()
+    save_diagnosis(document, tmp_path / "other")
+    (read,) = read_diagnoses([tmp_path / "other"])["language"]
+    assert read["own_language"]["chance_low"] is None
+    write_site([tmp_path / "other"], tmp_path / "site")
+    assert "– … –" in (tmp_path / "site" / "language.html").read_text(encoding="utf-8")
 
 
 def test_a_pool_is_needed(tmp_path):
