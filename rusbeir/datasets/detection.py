@@ -164,16 +164,18 @@ def _detect_documents(corpus: Corpus, languages: Sequence[str]) -> tuple[Corpus,
 
 
 def detect_queries(queries: Queries, card: Card, languages: Sequence[str]) -> tuple[Queries, dict[str, Any]]:
-    """Detect the languages that queries do not name, where the card does not say theirs.
+    """Give queries that name no language the one that the card says, or else the one that is detected.
 
     Returns the queries with them, and what was counted, {} where nothing was detected. A warning has these counts.
     """
-    unnamed = [key for key in queries if not query_language(queries, key, card.query_language)]
+    unnamed = [key for key in queries if not query_language(queries, key, "")]
     if not unnamed:
         return queries, {}
+    named = queries.languages if isinstance(queries, MultilingualQueries) else {}
+    if card.query_language:
+        return MultilingualQueries(queries, {**named, **dict.fromkeys(unnamed, card.query_language)}), {}
     detect, tally = make_detector(languages), _Tally()
     detected = {key: tally.add(detect(queries[key])).language for key in unnamed}
-    named = queries.languages if isinstance(queries, MultilingualQueries) else {}
     _report(card, "queries", tally.counts(), languages[0])
     return MultilingualQueries(queries, {**named, **detected}), tally.counts()
 

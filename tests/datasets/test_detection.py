@@ -99,6 +99,21 @@ def test_a_card_that_contradicts_is_refused(corpus: Path):
     assert {doc.doc_id: doc.language for doc in load(folder, judged=False).corpus} == EXPECTED
 
 
+def test_queries_that_name_no_language_are_in_that_of_the_card(corpus: Path):
+    folder = corpus.parent / "folder"
+    (folder / "qrels").mkdir(parents=True)
+    corpus.rename(folder / "corpus.jsonl")
+    card = {"language": "mul", "languages": ["ru", "kk", "en"], "query_language": "en"}
+    (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    queries = '{"_id": "q", "text": "чайник"}\n{"_id": "named", "text": "kettle", "lang": "kk"}\n'
+    (folder / "queries.jsonl").write_text(queries, encoding="utf-8")
+    qrels = "query-id\tcorpus-id\tscore\nq\tr\t1\nnamed\tk\t1\n"
+    (folder / "qrels" / "test.tsv").write_text(qrels, encoding="utf-8")
+    dataset = load(folder)
+    assert {key: query_language(dataset.queries, key, "") for key in dataset.queries} == {"q": "en", "named": "kk"}
+    assert "queries" not in dataset.card.provenance["detected"]
+
+
 @pytest.mark.parametrize(
     ("text", "language", "sure"),
     [("кот", "ru", True), ("cat", "en", False), ("мысық", "kk", True), ("", "ru", False), ("№ 5!", "ru", False)],
