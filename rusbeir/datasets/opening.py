@@ -66,7 +66,7 @@ def open_reader(
     languages = tuple(map(parse_language, language.split(","))) if language and "," in language else ()
     language = MULTILINGUAL if languages else language and parse_language(language)
     if name.startswith(IRDS):
-        return _open_irds(name, language, split, judged, download)
+        return _open_irds(name, language, split, judged, download, languages)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
         if columns:
             raise BadInput(f"{entry.name} is registered, and its columns are known: omit {option('columns')}.")
@@ -130,12 +130,19 @@ def _open_entry(
     return Opened(reader, card, counts | ({} if entry.judged else {"judged": False}))
 
 
-def _open_irds(name: str, language: str | None, split: str | None, judged: bool, download: bool) -> Opened:
+def _open_irds(
+    name: str,
+    language: str | None,
+    split: str | None,
+    judged: bool,
+    download: bool,
+    languages: tuple[str, ...] = (),
+) -> Opened:
     """Open a dataset by its id in ir_datasets, whose reader is imported only now."""
     from rusbeir.datasets.formats import irds
 
     parsed = irds.parse_name(name)
-    card = irds.describe(parsed, language or "")
+    card = dataclasses.replace(irds.describe(parsed, language or ""), languages=languages)
     for what, known, requested in (("language", card.language, language), ("split", card.split, split)):
         _refuse_conflict(name, what, known, requested)
     path, *also = irds.fetch_documents(parsed.dataset_id, allow_download=download) or (Path(),)

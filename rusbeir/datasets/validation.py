@@ -122,6 +122,11 @@ class _Validation:
         self._languages: dict[str, str] = {}
         self._qrels: dict[str, dict[str, int]] = {}
 
+    @property
+    def _documents_file(self) -> Place:
+        """The first file of the documents; the name of the dataset where its reader does not know them."""
+        return Place(str(next(iter(self._reader.corpus_files), self._card.name)))
+
     def run(self) -> list[Finding]:
         """Return all findings; each step can use what the steps before it have read."""
         complete = True
@@ -131,7 +136,7 @@ class _Validation:
             except BadInput as error:
                 # The rest of this file cannot be read, but the other files can.
                 complete = False
-                self._notes.error("file", Place(str(self._reader.corpus_files[0])), str(error))
+                self._notes.error("file", self._documents_file, str(error))
         if complete:
             if isinstance(self._reader, GivesSpans):
                 # Only `rusbeir diagnose position` needs them.
@@ -153,7 +158,7 @@ class _Validation:
             if n % _REPORT_EVERY == 0:
                 self._progress("validating documents", n, None)
         if not hashes:
-            self._notes.error("empty", Place(str(self._reader.corpus_files[0])), "the corpus is empty")
+            self._notes.error("empty", self._documents_file, "the corpus is empty")
         by_row = np.frombuffer(hashes, dtype=np.uint64)
         order = np.argsort(by_row, kind="stable")
         self._doc_hashes = by_row[order]
@@ -212,10 +217,10 @@ class _Validation:
         if self_queries:
             n, first = len(self_queries), self_queries[0]
             message = f"{n:,} queries are documents of the corpus, such as {first!r}. {SELF_RETRIEVAL_REMEDY}"
-            self._notes.warning("self-retrieval", Place(str(self._reader.corpus_files[0])), message)
+            self._notes.warning("self-retrieval", self._documents_file, message)
 
     def _read_judgements(self) -> None:
-        location = Place(str(self._reader.corpus_files[0]))
+        location = self._documents_file
         for location, (query_id, doc_id, grade) in self._reader.judgements(self._notes.error):
             docs = self._qrels.setdefault(query_id, {})
             if doc_id in docs:

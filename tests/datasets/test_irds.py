@@ -16,11 +16,12 @@ from rusbeir.errors import BadInput
 pytest.importorskip("ir_datasets", reason="the extra ir-datasets is not installed")
 
 HC4 = "irds:hc4/fa/test?query="
+SEVERAL = "irds:neuclir/1/multi/trec-2023 ru,fa,zh"
 REGISTERED = ("neuclir/1/ru/trec-2022", "hc4/fa/test", "mr-tydi/ko/test", "trec-arabic/ar2002")
 NAMES = (
     f"{HC4}title", f"{HC4}mt_title", f"{HC4}ht_title+ht_description", f"{HC4}desc", f"{HC4}mt_title+title",
     f"{HC4}titel", f"{HC4}narrative_by_relevance", "irds:trec-mandarin/trec5?query=title_en",
-    "irds:neuclir/1/multi/trec-2023?query=fa_mt_title", "irds:hc4/fa/tset", "irds:neuclir", *REGISTERED,
+    "irds:neuclir/1/multi/trec-2023?query=fa_mt_title", "irds:hc4/fa/tset", "irds:neuclir", SEVERAL, *REGISTERED,
 )  # fmt: skip
 
 
@@ -72,6 +73,14 @@ def test_all_multilingual_ids_open(loaded):
 def test_the_fields_of_queries(loaded, name, query, asked_in, split):
     data = loaded[name if name.startswith("irds:") else f"irds:{name}"]
     assert (list(data["queries"].values()), data["asked_in"], data["split"]) == ([query], asked_in, split)
+
+
+def test_languages_that_are_named_are_those_of_the_documents_and_not_of_the_queries(loaded):
+    data = loaded[SEVERAL]
+    assert (data["language"], data["languages"]) == ("mul", ["ru", "fa", "zh"])
+    assert data["query_languages"] == ["en"]
+    # ir_datasets does not say where the files of these documents are.
+    assert all(finding.startswith("warning: ") for finding in data["findings"]), data["findings"]
 
 
 @pytest.mark.parametrize("name", REGISTERED)

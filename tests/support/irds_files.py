@@ -230,32 +230,41 @@ def list_ids(library: Any) -> list[str]:
 
 
 def main() -> None:
-    """Write the files below IR_DATASETS_HOME, load every id and every name given, and print what came of it as JSON."""
+    """Write the files below IR_DATASETS_HOME, load every id and every name given, and print what came of it as JSON.
+
+    A name may be followed by languages, as in "irds:neuclir/1/multi ru,zh"; it is then validated, too.
+    """
     import ir_datasets
 
     import rusbeir
+    from rusbeir.datasets import validate
     from rusbeir.errors import RusbeirError
+    from rusbeir.types import query_language
 
     home = Path(os.environ["IR_DATASETS_HOME"])
     write_all(home, ir_datasets.util.DownloadConfig.contents())
     loaded: dict[str, Any] = {}
-    for name in [f"irds:{name}" for name in list_ids(ir_datasets)] + sys.argv[1:]:
+    for key in [f"irds:{name}" for name in list_ids(ir_datasets)] + sys.argv[1:]:
+        name, _, languages = key.partition(" ")
         try:
-            language = "ru" if "/multi" in name else None
+            language = languages or ("ru" if "/multi" in name else None)
             data = rusbeir.load(name, judged=False, language=language, accept_difference=True)
-            loaded[name] = {
+            loaded[key] = {
                 "docs": {doc.doc_id: [doc.title, doc.text] for doc in data.corpus},
                 "queries": dict(data.queries),
                 "n_qrels": sum(map(len, data.qrels.values())),
                 "language": data.card.language,
+                "languages": data.card.languages,
                 "asked_in": data.card.asked_in,
+                "query_languages": [query_language(data.queries, query_id, "") for query_id in data.queries],
                 "split": data.card.split,
                 "name": data.card.name,
                 "licence": data.card.licence,
                 "known_language": ir_datasets.load(name.removeprefix("irds:").partition("?")[0]).docs_lang(),
+                "findings": list(map(str, validate(name, language=language))) if languages else [],
             }
         except RusbeirError as error:
-            loaded[name] = f"{type(error).__name__}: {error}"
+            loaded[key] = f"{type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(loaded))
 
 
