@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rusbeir.datasets.formats.irds import parse_name
+from rusbeir.datasets.formats.irds import open_irds, parse_name
+from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.errors import BadInput
 
 pytest.importorskip("ir_datasets", reason="the extra ir-datasets is not installed")
@@ -81,6 +82,23 @@ def test_languages_that_are_named_are_those_of_the_documents_and_not_of_the_quer
     assert data["query_languages"] == ["en"]
     # ir_datasets does not say where the files of these documents are.
     assert all(finding.startswith("warning: ") for finding in data["findings"]), data["findings"]
+
+
+def test_a_copy_is_of_the_files_of_a_folder_as_they_are(tmp_path):
+    document = tmp_path / "data" / "a.sgm"
+    document.parent.mkdir()
+    document.write_text("<DOC>")
+    recipes = []
+    for change in (
+        lambda: None,
+        lambda: document.write_text("<DOC> "),
+        lambda: os.utime(document, ns=(0, 0)),
+        lambda: document.rename(tmp_path / "a.sgm"),
+    ):
+        change()
+        options = {"id": "trec-spanish/trec3"}
+        recipes.append(open_irds(ReadRequest(path=tmp_path, language="es", options=options)).recipe)
+    assert len(set(recipes)) == 4
 
 
 @pytest.mark.parametrize("name", REGISTERED)

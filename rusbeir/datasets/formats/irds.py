@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from rusbeir.datasets.formats.trec import GRADE_BOUNDS, GRADES
 from rusbeir.datasets.registry import IRDS
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option, require, unknown
 from rusbeir.languages import parse_language
-from rusbeir.text import one_line
+from rusbeir.text import digest, one_line
 from rusbeir.types import Card, Doc
 
 _SITE = "https://ir-datasets.com"
@@ -67,7 +68,7 @@ def parse_name(text: str) -> IrdsName:
 
 
 def fetch_documents(dataset_id: str, *, allow_download: bool) -> tuple[Path, ...]:
-    """Let ir_datasets find or fetch the documents; return their files as far as it says where they are.
+    """Let ir_datasets find or fetch the documents; return their files or folders as far as it says where they are.
 
     Raises NotAtHand where they would have to be fetched and may not be, BadInput where they must be obtained from their
     owners, and BackendError where a download fails.
@@ -80,9 +81,9 @@ def fetch_documents(dataset_id: str, *, allow_download: bool) -> tuple[Path, ...
             paths = _as_paths(find_path(force=False)) if find_path else []
             if find_path and not any(path.exists() for path in paths):
                 raise NotAtHand(f"{name} is not on this machine: ir_datasets keeps it in {_home()}.")
-            return tuple(path for path in paths if path.is_file())
+            return tuple(path for path in paths if path.exists())
         if find_path:
-            return tuple(path for path in _as_paths(find_path()) if path.is_file())
+            return tuple(path for path in _as_paths(find_path()) if path.exists())
         next(iter(source.docs_iter()), None)  # What says no path is fetched when it is read.
     return ()
 
@@ -91,9 +92,13 @@ def open_irds(request: ReadRequest) -> IrdsReader:
     """Open a dataset by the options `id` and `query`; its files have been fetched."""
     name = IrdsName(request.options["id"], tuple(filter(None, request.options.get("query", "").split("+"))))
     source = _find(name.dataset_id)
-    files = (request.path, *request.also) if request.path.is_file() else ()
+    paths = (request.path, *request.also)
     reader = IrdsReader(
-        name=name, source=source, split=request.split or name_split(name.dataset_id), corpus_files=files
+        name=name,
+        source=source,
+        split=request.split or name_split(name.dataset_id),
+        corpus_files=tuple(path for path in paths if path.is_file()),
+        corpus_folders=tuple(path for path in paths if path != Path() and path.is_dir()),
     )
     if request.judged and not source.has_qrels():
         raise BadInput(
@@ -153,14 +158,20 @@ class IrdsReader:
     source: Any
     split: str
     corpus_files: tuple[Path, ...]
+    corpus_folders: tuple[Path, ...] = ()
     id_suffixes: tuple[str, ...] = ("",)
     plain_corpus: None = None
 
-    @property
+    @cached_property
     def recipe(self) -> str:
-        """The documents' id and the library: two files of the same bytes may be parsed in different ways."""
+        """The documents' id and the library, as two files of the same bytes may be parsed in different ways.
+
+        Of folders it has names, sizes and times: their files are too many and too large to be read for a checksum.
+        """
         library = _library()
-        return f"irds:{library.docs_parent_id(self.name.dataset_id)}|{library.__version__}"
+        recipe = f"irds:{library.docs_parent_id(self.name.dataset_id)}|{library.__version__}"
+        stamps = sorted(stamp for folder in self.corpus_folders for stamp in _stamp_files(folder))
+        return f"{recipe}|{digest(*stamps)}" if stamps else recipe
 
     @cached_property
     def query_fields(self) -> tuple[str, ...]:
@@ -275,6 +286,15 @@ def _list_within(dataset_id: str, part: str) -> str:
 
 def _as_paths(value: Any) -> list[Path]:
     return [Path(path) for path in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def _stamp_files(folder: Path) -> Iterator[str]:
+    """Yield the path, size and time of change of each file below a folder."""
+    for parent, _, names in os.walk(folder, followlinks=True):
+        for path in (Path(parent) / name for name in names):
+            if path.is_file():
+                status = path.stat()
+                yield f"{path.relative_to(folder)}|{status.st_size}|{status.st_mtime_ns}"
 
 
 def _home() -> Path:
