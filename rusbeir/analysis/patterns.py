@@ -96,7 +96,7 @@ def read_patterns(name: str, path: Path) -> PatternRules:
     for number, line in read_lines(path, "A file of pattern rules"):
         cells = line.split()
         if cells[0] == NEXT_STEP:
-            headers.append(_check_header(cells[1:], f"{path}:{number}"))
+            headers.append(_check_header(cells[1:], headers, f"{path}:{number}"))
             lines.append([])
         elif len(cells) > 3:
             raise BadInput(
@@ -126,11 +126,14 @@ def read_patterns(name: str, path: Path) -> PatternRules:
     return PatternRules(name=name, digest=digest_rules(parts), steps=steps)
 
 
-def _check_header(header: list[str], position: str) -> list[str]:
-    """The name of a step, and what kind it is."""
+def _check_header(header: list[str], others: Sequence[list[str]], position: str) -> list[str]:
+    """The name of a step, which no other one has, and what kind it is."""
     kinds = (EVERY, *(name for name in STEMMERS if name.startswith(SNOWBALL)))
     if not header or any(kind not in kinds for kind in header[1:]) or len(header) > 2:
         raise BadInput(f"{position}: write {NEXT_STEP}, the name of a step, and nothing or one of: {', '.join(kinds)}.")
+    if header[0] in (END, *(other[0] for other in others)):
+        reason = "ends all steps" if header[0] == END else "is the name of an earlier step"
+        raise BadInput(f"{position}: {header[0]!r} {reason}. Choose another name.")
     return header
 
 
@@ -139,7 +142,7 @@ def _read_rule(cells: Sequence[str], index: int, names: dict[str, int], position
     try:
         compiled = re.compile(pattern)
         re.sub(compiled, "" if replacement == NOTHING else replacement, "")
-    except (re.error, IndexError) as error:
+    except (re.error, IndexError, OverflowError, RecursionError) as error:
         raise BadInput(f"{position}: {pattern} {replacement} is not a pattern of Python's re: {error}.") from error
     if target and names.get(target, -1) < index:
         raise BadInput(f"{position}: no step {target!r} here or later. Steps: {', '.join(filter(None, names))}.")

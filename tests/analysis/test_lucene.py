@@ -110,6 +110,9 @@ def test_rules_are_part_of_the_signature(mine):
         ("--- x\na b\n--- y\na b x\n", "kk.txt:4: no step 'x' here or later."),
         ("--- x evry\na b\n", "kk.txt:1: write ---, the name of a step, and nothing or one of: every, snowball:"),
         ("---\na b\n", "kk.txt:1: write ---, the name of a step"),
+        ("--- x\na b\n--- x every\nb c\n", "kk.txt:3: 'x' is the name of an earlier step"),
+        ("--- end\na b\n", "kk.txt:1: 'end' ends all steps"),
+        ("a{99999999999} b\n", "kk.txt:1: a{99999999999} b is not a pattern of Python's re"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(mine, rules, message):
