@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rusbeir.errors import BadInput, UnknownName
+import rusbeir.mteb
+from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.mteb import find_task_language, find_tasks, run_tasks
+from rusbeir.mteb.task_runs import _read_published
+from rusbeir.text import digest
 from rusbeir.types import Doc
 from tests.support.command_line import one_line
 
@@ -20,11 +24,15 @@ MOCKS = "python:mteb.mocks.mock_tasks."
 SCORE = 0.63093
 
 
-def write_published(folder: Path, model: str, task: str, score: float) -> None:
-    path = folder / "results" / model.replace("/", "__") / "0_1_10" / f"{task}.json"
+def write_published(
+    folder: Path, model: str, task: str, score: float | None, revision: str = "0_1_10", version: str = "2.1.0"
+) -> Path:
+    path = folder / "results" / model.replace("/", "__") / revision / f"{task}.json"
     path.parent.mkdir(parents=True)
     entries = [{"hf_subset": subset, "main_score": score, "languages": ["eng-Latn"]} for subset in ("default",)]
-    path.write_text(json.dumps({"task_name": task, "scores": {"val": entries, "test": entries}}))
+    scores = {"val": entries, "test": entries}
+    path.write_text(json.dumps({"task_name": task, "mteb_version": version, "scores": scores}))
+    return path
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -75,13 +83,85 @@ def test_languages_are_chosen(tmp_path):
     assert json.loads((score.path.parent / "model_meta.json").read_text())["languages"] == ["fra-Latn"]
 
 
-def test_a_task_that_fails_is_said_and_the_others_run(tmp_path):
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (ConnectionError("no route to the hub"), "ConnectionError: no route to the hub"),
+        (KeyError("corpus"), "KeyError: 'corpus'"),
+    ],
+)
+def test_a_task_that_fails_is_said_and_the_others_run(tmp_path, error, failure):
     (task,), _ = find_tasks([MOCKS + "MockRetrievalTask"])
     (broken,), _ = find_tasks([MOCKS + "MockInstructionRetrieval"])
-    broken.load_data = lambda **settings: (_ for _ in ()).throw(ConnectionError("no route to the hub"))
+    broken.load_data = lambda **settings: (_ for _ in ()).throw(error)
     scores = list(run_tasks([broken, task], "bm25", out=tmp_path))
     assert [score.score is None for score in scores] == [True, False]
-    assert scores[0].failure == "ConnectionError: no route to the hub"
+    assert scores[0].failure == failure
+
+
+def test_the_name_of_a_submission_tells_settings_apart(tmp_path, monkeypatch):
+    """Else a result of other settings would serve; by default the name is that of the system alone."""
+
+    def name(**settings: str) -> str:
+        made = rusbeir.mteb.model("bm25", **settings)
+        made.submission = ("eng-Latn",)
+        return made.mteb_model_meta.name
+
+    default = name()
+    assert default == f"rusbeir/bm25-{digest('bm25', chars=6)}"
+    names = [default, name(engine="bm25s"), name(language="ru"), name(language="en")]
+    assert len({*names}) == len(names)
+    signature = rusbeir.mteb.model("bm25").signature
+    (tmp_path / "ru.toml").write_text('stopwords = "none"\n', encoding="utf-8")
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
+    assert (name() == default, name(language="ru") == names[2]) == (False, False)
+    assert name(language="en") == names[3], "the file is of another language"
+    assert rusbeir.mteb.model("bm25").signature != signature
+
+
+@pytest.mark.parametrize(
+    ("revisions", "why"),
+    [
+        ({"new": ("1.9.0", 0.1), "old": ("1.10.0", 0.7)}, "the newest mteb counts, not the newest file"),
+        ({"external": ("2.9.0", 0.1), "0a": ("1.1.0", 0.7)}, "a known revision before one that is not"),
+    ],
+)
+def test_one_published_revision_counts(tmp_path, revisions, why):
+    (task,), _ = find_tasks([MOCKS + "MockRetrievalTask"])
+    for age, (revision, (version, score)) in enumerate(revisions.items()):
+        path = write_published(tmp_path, "a/b", task.metadata.name, score, revision, version)
+        os.utime(path, (1000 - age, 1000 - age))
+    assert _read_published(tmp_path / "results", "a/b", task) == pytest.approx(0.7), why
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "MockRetrievalTask.json:1: not JSON"),
+        ("[]", "is no result of MTEB"),
+        ('{"scores": {"test": [{"hf_subset": "default"}]}}', "is no result of MTEB"),
+        ('{"scores": {"test": [{"hf_subset": "default", "main_score": null}]}}', ""),
+    ],
+)
+def test_a_published_file_without_scores_is_left_out(tmp_path, caplog, text, reason):
+    (task,), _ = find_tasks([MOCKS + "MockRetrievalTask"])
+    write_published(tmp_path, "a/b", task.metadata.name, 0.5).write_text(text)
+    assert _read_published(tmp_path / "results", "a/b", task) is None
+    assert reason in caplog.text
+    assert bool(caplog.text) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "reason"),
+    [
+        ("python:math.sqrt", [], "python:math.sqrt fails when it is called: TypeError"),
+        ("python:gc.collect", [], "python:gc.collect returns int, not a task of mteb"),
+        (MOCKS + "MockRetrievalTask", ["english"], "mteb does not know a language of english"),
+    ],
+)
+def test_names_of_no_task_are_one_line(name, languages, reason):
+    with pytest.raises((BadInput, BackendError), match=reason):
+        find_tasks([name], languages=languages)
 
 
 def test_what_is_wrong_is_one_line(tmp_path):

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.errors import BadInput, require
+from rusbeir.analysis import find_language, language_files
+from rusbeir.errors import BadInput, RusbeirError, require
 from rusbeir.experiment import search
 from rusbeir.languages import read_language_tag
 from rusbeir.mteb.task_languages import find_task_language
 from rusbeir.retrieval import FUSIONS, Candidates, Spec, System, parse, resolve, restrict
+from rusbeir.storage import data_folder
 from rusbeir.text import digest, slug
 from rusbeir.types import Card, Dataset, MemoryCorpus, Run
 
@@ -111,20 +113,44 @@ class MtebModel:
 
     @property
     def signature(self) -> str:
-        """The system's signature; the system and rusbeir's version where the language is that of each task.
+        """The system's signature; where the language is that of each task, what decides it for any language.
 
-        These two decide the analyzers.
+        That is the system, the engine, the user's own language files and rusbeir's version.
         """
         if not self.language:
-            return f"{self.system}|lang:task|v:{__version__}"
+            return "|".join((self.system, "lang:task", *self._list_settings(), f"v:{__version__}"))
         return resolve(self.system, language=self.language, engine=self.engine).signature
+
+    def _list_settings(self) -> list[str]:
+        """What else than the system and the version changes scores, in the order of their parts; empty by default."""
+        settings = [f"engine:{self.engine}"] if self.engine != "auto" else []
+        if self.language:
+            settings.append(f"lang:{self.language}")
+        shipped = data_folder("analyzers")
+        codes = [code for code, path in language_files().items() if path.parent != shipped]
+        if self.language:
+            codes = [code for code in codes if code == find_language(self.language)]
+        if codes:
+            settings.append(f"analyzers:{digest(*map(self._describe, codes), chars=6)}")
+        return settings
+
+    def _describe(self, language: str) -> str:
+        """The system's signature in a language; the error where a language that no task may need cannot be read."""
+        try:
+            return self._resolve(language, None).signature
+        except RusbeirError as error:
+            return str(error)
 
     @property
     def mteb_model_meta(self) -> Any:
-        """Describe the model as mteb does, with the signature among its experiment_kwargs if it is an experiment."""
+        """Describe the model as mteb does, with the signature among its experiment_kwargs if it is an experiment.
+
+        Results that are to be submitted have no signature in their path, so that the name tells settings apart.
+        """
+        parts = [] if self.submission is None else self._list_settings()
         return require("mteb.models", "rusbeir.mteb", "mteb").ModelMeta(
             loader=None,
-            name=f"rusbeir/{slug(self.system, 60)}-{digest(self.system, chars=6)}",
+            name=f"rusbeir/{slug(self.system, 60)}-{digest(self.system, *parts, chars=6)}",
             model_type=[_find_type(self.system)],
             revision=__version__,
             release_date=None,

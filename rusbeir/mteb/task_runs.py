@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import logging
+import math
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,16 +13,21 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from rusbeir.errors import BackendError, BadInput, MissingExtra, require, unknown
+from rusbeir.datasets import open_file, parse_json
+from rusbeir.errors import BackendError, BadInput, RusbeirError, Suspended, require, unknown
 from rusbeir.mteb.model import MtebModel, model
 from rusbeir.mteb.task_languages import PROGRAMS
 from rusbeir.retrieval import parse, read_catalogue
 from rusbeir.text import make_line
 from rusbeir.types import Progress, silent
-from rusbeir.user_sources import PYTHON, import_function
+from rusbeir.user_sources import PYTHON, import_function, report_failure
+
+logger = logging.getLogger(__name__)
 
 BASELINE = "mteb/baseline-bm25s"
 """MTEB's own BM25, with whose published scores others are compared."""
+_NO_REVISION = {"external", "no_revision_available"}
+"""Folders of results whose revision is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +64,8 @@ def find_tasks(names: Sequence[str], *, languages: Sequence[str] = ()) -> tuple[
     Raises:
         MissingExtra: The package mteb is not installed.
         UnknownName: There is no such benchmark or task.
+        BadInput: A function returns something else than tasks, or mteb does not know a language.
+        BackendError: A function fails.
     """
     mteb = require("mteb", "rusbeir.mteb", "mteb")
     listed: list[Any] = []
@@ -70,14 +79,16 @@ def find_tasks(names: Sequence[str], *, languages: Sequence[str] = ()) -> tuple[
     }
     others = [task.metadata.name for task in listed if task.metadata.name not in tasks]
     if languages:
-        tasks = {name: task.filter_languages(list(languages)) for name, task in tasks.items()}
+        try:
+            tasks = {name: task.filter_languages(list(languages)) for name, task in tasks.items()}
+        except ValueError as error:
+            raise BadInput(f"mteb does not know a language of {', '.join(languages)}: {error}") from error
     return [task for task in tasks.values() if task.hf_subsets], others
 
 
 def _list_tasks(mteb: Any, name: str) -> list[Any]:
     if name.startswith(PYTHON):
-        made = import_function(name)[0]()
-        return list(made) if isinstance(made, (list, tuple)) else [made]
+        return _call(name)
     with contextlib.suppress(KeyError):
         return list(mteb.get_benchmark(name).tasks)
     with contextlib.suppress(KeyError):
@@ -87,6 +98,22 @@ def _list_tasks(mteb: Any, name: str) -> list[Any]:
         warnings.simplefilter("ignore", UserWarning)
         named = [*mteb.get_benchmarks(), *(task.metadata for task in mteb.get_tasks(exclude_superseded=False))]
     raise unknown("benchmark or task of MTEB", name, [each.name for each in named], listing="mteb available-tasks")
+
+
+def _call(name: str) -> list[Any]:
+    """The tasks that a function of the user's returns."""
+    function, _ = import_function(name)
+    try:
+        made = function()
+    except RusbeirError:
+        raise
+    except Exception as error:
+        raise report_failure(name, "is called", error) from error
+    tasks = list(made) if isinstance(made, (list, tuple)) else [made]
+    kind = require("mteb.abstasks", "rusbeir.mteb", "mteb").AbsTask
+    if wrong := [task for task in tasks if not isinstance(task, kind)]:
+        raise BadInput(f"{name} returns {type(wrong[0]).__name__}, not a task of mteb or a list of them.")
+    return tasks
 
 
 def run_tasks(
@@ -117,13 +144,13 @@ def run_tasks(
 
     Yields:
         A score for each task, in their order, after mteb has read the result file back. A task that fails, as its data
-        are not at hand, has no score.
+        are not at hand or mteb does not read its file, has no score.
 
     Raises:
         MissingExtra: The package mteb is not installed.
         UnknownName: A name in the system is not registered.
         BadInput: The folder of results has no results.
-        BackendError: mteb does not read what was written.
+        Suspended: The system waits for answers that come later.
 
     Examples:
         >>> [score.task for score in run_tasks(find_tasks(["SciFact"])[0], "bm25")]  # doctest: +SKIP
@@ -140,9 +167,11 @@ def run_tasks(
         published = {name: score for name in names if (score := _read_published(folder, name, task)) is not None}
         try:
             yield _run_task(mteb, made, task, cache, published, force=force)
-        except (BadInput, MissingExtra, OSError, ValueError, RuntimeError) as error:
+        except Suspended:
+            raise
+        except Exception as error:  # whatever the code of a task raises when it reads its data
             measure = str(task.metadata.main_score)
-            failure = make_line(f"{type(error).__name__}: {error}" if isinstance(error, OSError) else str(error))
+            failure = make_line(str(error) if isinstance(error, RusbeirError) else f"{type(error).__name__}: {error}")
             yield TaskScore(
                 task=task.metadata.name, measure=measure, score=None, subsets=0, path=None, published=published,
                 failure=failure,
@@ -207,21 +236,48 @@ def _find_results(path: str | Path) -> Path:
 
 
 def _read_published(folder: Path | None, name: str, task: Any) -> float | None:
-    """The main score of a model on the task's splits and subsets by its newest file; None where one is missing."""
+    """The main score of a model on the task's splits and subsets; None where one is missing.
+
+    Of several revisions one counts, as on MTEB's leaderboard: a known one before one that is not, and then the one that
+    was measured with the newest version of mteb. A file that cannot be read is left out with a warning.
+    """
     if folder is None:
         return None
-    files = sorted(
-        (folder / name.replace("/", "__")).glob(f"*/{task.metadata.name}.json"), key=lambda file: file.stat().st_mtime
-    )
-    if not files:
+    results = []
+    for path in sorted((folder / name.replace("/", "__")).glob(f"*/{task.metadata.name}.json")):
+        try:
+            version, scores = _read_result(path)
+        except BadInput as error:
+            logger.warning("Left out of what is published: %s", error)
+            continue
+        results.append(((path.parent.name not in _NO_REVISION, version), scores))
+    if not results:
         return None
-    scores = {
-        (split, entry["hf_subset"]): float(entry["main_score"])
-        for split, entries in json.loads(files[-1].read_text(encoding="utf-8"))["scores"].items()
-        for entry in entries
-    }
+    _, scores = max(results, key=lambda result: result[0])
     keys = [(split, subset) for split in task.eval_splits for subset in task.hf_subsets]
     return mean(scores[key] for key in keys) if keys and all(key in scores for key in keys) else None
+
+
+def _read_result(path: Path) -> tuple[tuple[int, ...], dict[tuple[str, str], float]]:
+    """The version of mteb that wrote a result file, and (split, subset) -> the main score.
+
+    Scores that mteb could not compute, which are null or NaN there, are left out.
+    """
+    with open_file(path) as file:
+        document = parse_json(file.read(), str(path))
+    try:
+        version = tuple(map(int, re.findall(r"\d+", str(document.get("mteb_version")))))
+        scores = {
+            (split, entry["hf_subset"]): float(entry["main_score"])
+            for split, entries in document["scores"].items()
+            for entry in entries
+            if entry["main_score"] is not None
+        }
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BadInput(
+            f"{path} is no result of MTEB, with main_score and hf_subset in its scores: {type(error).__name__}: {error}"
+        ) from error
+    return version, {key: score for key, score in scores.items() if math.isfinite(score)}
 
 
 def _list_encoders(system: str) -> list[str]:
