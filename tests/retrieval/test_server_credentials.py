@@ -104,3 +104,38 @@ def test_serverless_collections_are_another_service():
 
 def test_credentials_are_not_printed():
     assert KEYS["secret"] not in repr(EXAMPLE)
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+def test_a_region_needs_keys(monkeypatch, name):
+    monkeypatch.setenv(name, "")
+    with pytest.raises(BadInput, match="ES_AWS_REGION is set, so requests are signed: set AWS_ACCESS_KEY_ID and AWS_S"):
+        connection.connect("https://a.example", "opensearch")
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n", " "])
+def test_the_end_of_a_line_is_not_part_of_a_credential(monkeypatch, end):
+    names = ("ES_API_KEY", "ES_USER", "ES_AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN")
+    for name in names:
+        monkeypatch.setenv(name, f"secret{end}")
+    monkeypatch.setenv("ES_PASSWORD", "with spaces \r\n")
+    known = read_credentials()
+    assert {known.api_key, known.region, known.key, known.token, known.user.strip()} == {"secret"}
+    assert known.password == "with spaces "
+
+
+@pytest.mark.parametrize("name", ["ES_API_KEY", "ES_AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])
+@pytest.mark.parametrize("value", ["sec\rret", "sec\nret", "ключ", "sec\x1bret", "sec\xa0ret"])
+def test_what_no_header_may_hold_is_refused_and_not_printed(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadInput) as caught:
+        connection.connect("http://127.0.0.1:1")
+    assert (
+        str(caught.value)
+        == f"{name} holds characters that cannot be sent in an HTTP header. Set it again without them."
+    )
+
+
+def test_a_denial_of_aws_is_quoted():
+    assert connection.reason_of({"Message": "User: anonymous is not authorized"}) == "User: anonymous is not authorized"

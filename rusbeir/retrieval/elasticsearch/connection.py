@@ -20,7 +20,9 @@ import orjson
 from rusbeir.errors import BackendError, BadInput, option, require
 from rusbeir.retrieval.elasticsearch.credentials import (
     API_KEY,
+    AWS_KEY,
     AWS_REGION,
+    AWS_SECRET,
     CA,
     PASSWORD,
     USER,
@@ -263,7 +265,8 @@ def reason_of(body: Any) -> str:
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, Mapping):
         reasons = [str(cause["reason"]) for cause in reversed(_list_causes(error)) if cause.get("reason")]
-        error = "; ".join(dict.fromkeys(reasons)) or error.get("message") or error.get("type", "no reason given")
+        quoted = "; ".join(dict.fromkeys(reasons)) or error.get("message") or error.get("Message")
+        error = quoted or error.get("type", "no reason given")
     return shorten(hide(str(error)), _MAX_REASON_CHARS)
 
 
@@ -321,6 +324,8 @@ def _normalise_url(url: str) -> str:
 def _server(urls: tuple[str, ...], engine: str, credentials: Credentials, ca: str) -> Server:
     if credentials.source == AWS_REGION and len(urls) > 1:
         raise BadInput(f"{AWS_REGION} signs requests for one address, and {len(urls)} are named: a domain has one.")
+    if credentials.source == AWS_REGION and not (credentials.key and credentials.secret):
+        raise BadInput(f"{AWS_REGION} is set, so requests are signed: set {AWS_KEY} and {AWS_SECRET}, or unset it.")
     transport = require("elastic_transport", f"The engine {engine or ELASTICSEARCH}", "elasticsearch")
     options: dict[str, Any] = {"request_timeout": REQUEST_SECONDS, "connections_per_node": 16}
     if ca and any(url.startswith("https:") for url in urls):

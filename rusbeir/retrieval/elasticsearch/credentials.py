@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote, urlsplit
 
+from rusbeir.errors import BadInput
+
 API_KEY, USER, PASSWORD, CA = "ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS"
 AWS_REGION = "ES_AWS_REGION"
 """The region of an Amazon OpenSearch domain: where it is set, requests are signed with the keys of AWS's variables."""
@@ -90,7 +92,7 @@ class Credentials:
 
 
 def read_credentials() -> Credentials:
-    """Read what the environment says now."""
+    """Read what the environment says now. Raises BadInput for what cannot be sent."""
     names = (API_KEY, USER, PASSWORD, AWS_REGION, AWS_KEY, AWS_SECRET, AWS_TOKEN)
     return Credentials(**dict(zip(Credentials.__dataclass_fields__, map(_read, names), strict=True)))
 
@@ -115,7 +117,15 @@ def explain_rejection() -> str:
 
 
 def _read(name: str) -> str:
-    return os.environ.get(name, "")
+    value = os.environ.get(name, "")
+    if name in (USER, PASSWORD, AWS_SECRET):
+        # They are sent as base64 or not at all; spaces may be part of them, the end of a line is not.
+        return value.strip("\r\n")
+    value = value.strip()
+    # The HTTP library would quote the value in its own error.
+    if not (value.isascii() and value.isprintable()):
+        raise BadInput(f"{name} holds characters that cannot be sent in an HTTP header. Set it again without them.")
+    return value
 
 
 def _encode(text: str) -> str:
