@@ -113,7 +113,8 @@ class Server:
         """
 
         def read(answer: Any) -> str:
-            number = shorten(str(answer.get("version", {}).get("number", "")), 20)
+            of_nodes = [node.get("version", "") for node in answer.get("nodes", {}).values()]
+            number = shorten(str([*of_nodes, answer.get("version", {}).get("number", "")][0]), 20)
             majors = _MAJORS[self.product]
             if number and int(number.split(".")[0]) not in majors:
                 supported = " and ".join(f"{major}.x" for major in majors)
@@ -122,7 +123,8 @@ class Server:
                 )
             return number
 
-        return self.ask("GET", "/", allow=(403, 404), read=read) or ""
+        paths = ("/", "/_nodes/_local?filter_path=nodes.*.version")
+        return next(filter(None, (self.ask("GET", path, allow=(403, 404), read=read) for path in paths)), "")
 
     @property
     def release(self) -> str:
@@ -132,7 +134,15 @@ class Server:
 
     @property
     def similarity(self) -> str:
-        """The server's name of BM25 with the old factor k1 + 1, which `BM25` lost in OpenSearch 3."""
+        """The server's name of BM25 with the old factor k1 + 1, which `BM25` lost in OpenSearch 3.
+
+        Raises BackendError where OpenSearch does not say its version: one name would change scores, the other fail.
+        """
+        if self.product == OPENSEARCH and not self.version:
+            raise BackendError(
+                f"{self.address} does not say its version, and BM25 has another factor in OpenSearch 2 than in 3. "
+                "Allow these credentials GET / or GET /_nodes/_local."
+            )
         return "LegacyBM25" if self.release.startswith("opensearch-3") else "BM25"
 
     def ask(
