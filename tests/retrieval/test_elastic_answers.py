@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +18,12 @@ from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.elasticsearch.credentials import read_credentials
 from rusbeir.retrieval.elasticsearch.diagnose import examine
 from rusbeir.retrieval.elasticsearch.engine import ElasticSearcher
+from rusbeir.retrieval.elasticsearch.server_index import ServerSystem
+from rusbeir.retrieval.elasticsearch.template import read_template
 from rusbeir.retrieval.elasticsearch.vectors import VectorSearcher
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import IndexKey
+from tests.support import shop
 
 KEY = IndexKey(signature="bm25|x", fingerprint="f")
 NAME = KEY.name("rusbeir-bm25")
@@ -161,6 +165,66 @@ def test_a_search_whose_node_is_lost_is_asked_again(part):
     server = server_of(lambda path: {"responses": [next(replies)]})
     ((rows, scores),) = ElasticSearcher(server=server, index=NAME, bm25=Bm25()).search([["a"]], 3)
     assert (rows, scores) == ([0], [0.9])
+
+
+def opensearch_of(version: str) -> Server:
+    """An OpenSearch whose root may not be read; its nodes say that version, or may not be read where it is empty."""
+
+    def perform(method: str, path: str, **_: Any) -> tuple[ApiResponseMeta, Any]:
+        known = path.startswith("/_nodes/_local?") and version
+        body = {"nodes": {"n": {"version": version}}} if known else {"error": {"reason": "no permissions"}}
+        return ApiResponseMeta(200 if known else 403, "1.1", HttpHeaders(), 0.1, NodeConfig("http", "x", 80)), body
+
+    transport = SimpleNamespace(perform_request=perform)
+    return Server(urls=("http://x",), transport=transport, credentials=read_credentials())
+
+
+@pytest.mark.parametrize(("version", "similarity"), [("2.19.0", "BM25"), ("3.1.0", "LegacyBM25")])
+def test_a_version_that_the_root_may_not_say_is_that_of_the_nodes(version, similarity):
+    server = opensearch_of(version)
+    assert server.release == f"opensearch-{version[:-2]}"
+    assert mappings.body_of(Bm25(), server)["settings"]["similarity"]["bm25"]["type"] == similarity
+
+
+def test_an_opensearch_of_unknown_version_gets_no_index():
+    server = opensearch_of("")
+    assert server.release == "opensearch"
+    with pytest.raises(BackendError, match="does not say its version, and BM25 has another factor in OpenSearch 2"):
+        mappings.body_of(Bm25(), server)
+
+
+def own_index(tmp_path: Path, reply: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> ServerSystem:
+    """A system that searches an index of a user on a server with those replies."""
+    monkeypatch.setattr(connection, "connect", lambda _: server_of(reply))
+    template = read_template(shop.write_search(tmp_path))
+    return ServerSystem(name="server", address="", index="products", template=template)
+
+
+def hits_of(*scores: float | None) -> dict[str, Any]:
+    hits = [{"_id": f"d{row}", "_score": score} for row, score in enumerate(scores)]
+    return {"responses": [{"status": 200, "timed_out": False, "_shards": WHOLE, "hits": {"hits": hits}}]}
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ((3.5, 2.0, 2.0), [3.5, 2.0, 2.0]),
+        ((None, None), [2.0, 1.0]),
+        ((1.0, 9.0, 2.0), [3.0, 2.0, 1.0]),  # sorted by a field, then by the score
+        ((5.0, None, 1.0), [3.0, 2.0, 1.0]),
+    ],
+)
+def test_the_order_of_an_own_index_is_the_servers(tmp_path, monkeypatch, scores, expected):
+    system = own_index(tmp_path, lambda _: hits_of(*scores), monkeypatch)
+    hits = system.search({"q": "a"}, 3)["q"]
+    assert list(hits.items()) == [(f"d{row}", score) for row, score in enumerate(expected)]
+
+
+def test_an_own_index_whose_node_is_lost_is_searched_again(tmp_path, monkeypatch):
+    error = {"type": "x", "reason": "y", "root_cause": [{"type": "node_disconnected_exception", "reason": "[n2]"}]}
+    replies = iter([{"responses": [{"status": 500, "error": error}]}, hits_of(1.0)])
+    system = own_index(tmp_path, lambda _: next(replies), monkeypatch)
+    assert system.search({"q": "a"}, 3) == {"q": {"d0": 1.0}}
 
 
 def test_a_wait_is_announced(caplog, monkeypatch):

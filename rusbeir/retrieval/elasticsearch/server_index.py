@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -135,7 +136,7 @@ class ServerSystem:
     def _refuse_trouble(self, server: Server, response: Mapping[str, Any]) -> None:
         """Raise BackendError where a search failed, Unavailable where it may succeed later."""
         if "error" in response:
-            kind = Unavailable if response.get("status") in connection.BUSY else BackendError
+            kind = Unavailable if connection.is_passing(response.get("status"), response) else BackendError
             reason = connection.reason_of(response)
             raise kind(f"{server.address} cannot search {self.index} with {self.template.path}: {reason}")
         if response.get("timed_out") or response["_shards"].get("failed"):
@@ -144,14 +145,17 @@ class ServerSystem:
     def _read_hits(self, hits: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Read id -> score in the server's order; of several hits with one id the first counts.
 
-        A body that sorts by something else than the score gets none; there the rank stands for it.
+        A body that sorts by something else than the score gets none, or scores in another order; there the ranks of
+        all hits replace them.
         """
+        scores = [hit["_score"] for hit in hits if hit.get("_score") is not None]
+        if broken := [score for score in scores if not math.isfinite(score)]:
+            raise BackendError(f"{self.index}: the score of a hit is {broken[0]}.")
+        if len(scores) < len(hits) or any(first < second for first, second in pairwise(scores)):
+            scores = [float(len(hits) - rank) for rank in range(len(hits))]
         run: dict[str, float] = {}
-        for rank, hit in enumerate(hits):
-            score = hit.get("_score")
-            if score is not None and not math.isfinite(score):
-                raise BackendError(f"{self.index}: the score of a hit is {score}.")
-            run.setdefault(self._read_id(hit), float(len(hits) - rank if score is None else score))
+        for hit, score in zip(hits, scores, strict=True):
+            run.setdefault(self._read_id(hit), float(score))
         return run
 
     def _read_id(self, hit: Mapping[str, Any]) -> str:
