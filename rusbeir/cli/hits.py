@@ -9,7 +9,7 @@ from typing import Any
 
 from rusbeir.analysis import Analyzer
 from rusbeir.errors import UnknownName
-from rusbeir.retrieval import Bm25System, Prepared, System, search_without_self
+from rusbeir.retrieval import Bm25System, Prepared, System, read_hit, search_without_self
 from rusbeir.text import shorten
 from rusbeir.types import Dataset, join_title
 
@@ -34,7 +34,7 @@ class Searcher:
     def search(self, query: str) -> list[dict[str, Any]]:
         """The hits with rank, score, doc_id, text and title, in a pool also with their language."""
         scores = self._score(query, self.k)
-        documents = [self.dataset.corpus[doc_id]._asdict() for doc_id in scores]
+        documents = [read_hit(self.dataset.corpus, doc_id)._asdict() for doc_id in scores]
         if not self.dataset.languages:
             documents = [{key: value for key, value in doc.items() if key != "language"} for doc in documents]
         return [

@@ -55,3 +55,4 @@ from .system import RanksPool as RanksPool
 from .system import RunSettings as RunSettings
 from .system import System as System
 from .system import check_available as check_available
+from .system import read_hit as read_hit

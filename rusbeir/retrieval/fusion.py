@@ -12,8 +12,8 @@ from statistics import fmean, pstdev
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.spec import Options, Spec, Stage
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
-from rusbeir.types import Corpus, Queries, Retriever, Run
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available, check_judgements
+from rusbeir.types import Corpus, Qrels, Queries, Retriever, Run
 
 DEPTH = 100
 OPTIONS = ("depth", "weights")
@@ -49,6 +49,10 @@ class FusedSystem:
     def check_available(self) -> None:
         for source in self.sources:
             check_available(source)
+
+    def check_judgements(self, qrels: Qrels) -> None:
+        for source in self.sources:
+            check_judgements(source, qrels)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """Prepare all systems on that corpus; the path is the first one's, seconds and bytes are sums."""

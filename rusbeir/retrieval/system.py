@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from rusbeir.costs import CarriedSeconds
+from rusbeir.errors import BadInput
 from rusbeir.jobs import CharBudget, Llm
-from rusbeir.types import Corpus, Progress, Qrels, Queries, Retriever, Run, silent
+from rusbeir.text import shorten
+from rusbeir.types import Corpus, Doc, Progress, Qrels, Queries, Retriever, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
@@ -79,6 +81,9 @@ class WrappedSystem:
     def check_available(self) -> None:
         check_available(self.system)
 
+    def check_judgements(self, qrels: Qrels) -> None:
+        check_judgements(self.system, qrels)
+
 
 @runtime_checkable
 class LimitsDepth(Protocol):
@@ -113,6 +118,23 @@ class ChecksJudgements(Protocol):
     def check_judgements(self, qrels: Qrels) -> None:
         """Say how many of the judged documents are there. Raises BadInput where they are too few."""
         ...
+
+
+def check_judgements(part: object, qrels: Qrels) -> None:
+    """Call `check_judgements` of a part of a system that has one."""
+    if isinstance(part, ChecksJudgements):
+        part.check_judgements(qrels)
+
+
+def read_hit(corpus: Corpus, doc_id: str) -> Doc:
+    """Read the document of a hit. Raises BadInput where the corpus lacks it: an index on a server may have others."""
+    try:
+        return corpus[doc_id]
+    except KeyError:
+        raise BadInput(
+            f"The system returns the document {shorten(repr(doc_id))}, which the corpus lacks, so its text cannot be "
+            "read. Search an index of the same documents."
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)

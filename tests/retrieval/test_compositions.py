@@ -5,13 +5,20 @@ from __future__ import annotations
 import importlib
 import sys
 import textwrap
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from rusbeir.cli.hits import Searcher
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.experiment import bench
-from rusbeir.retrieval import resolve
-from rusbeir.types import Dataset, Doc
+from rusbeir.retrieval import ChecksJudgements, Prepared, RunSettings, resolve
+from rusbeir.retrieval.fusion import FusedSystem
+from rusbeir.retrieval.rerank.system import RerankSystem
+from rusbeir.retrieval.run_cache import CachedSystem
+from rusbeir.retrieval.system import DEFAULTS
+from rusbeir.types import Corpus, Dataset, Doc, Qrels, Queries, Run
 
 MODULE = """
     import hashlib
@@ -338,3 +345,54 @@ def test_force_searches_the_stages_again(mine, tmp_path):
     for force, searches in ((False, 1), (False, 1), (True, 2)):
         bench(dataset(), fusion, out=tmp_path / "out", force=force)
         assert mine().count(("search", 2)) == searches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """A system that searches other documents than the corpus, as an index on a server may have."""
+
+    name: str = "elsewhere"
+    signature: str = "elsewhere"
+    engine: str = "server"
+
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
+        return Prepared(retriever=self, path=Path())
+
+    def search(self, queries: Queries, k: int) -> Run:
+        return {query_id: {"unknown": 1.0} for query_id in queries}
+
+    def check_judgements(self, qrels: Qrels) -> None:
+        raise BadInput("elsewhere has 0 judged documents")
+
+
+class Lengths:
+    signature = "lengths"
+
+    def score(self, query: str, documents: list[str]) -> list[float]:
+        return [float(len(text)) for text in documents]
+
+
+ELSEWHERE = CachedSystem(system=Elsewhere())
+RERANKED = RerankSystem(name="a >> rerank(b)", model="b", source=ELSEWHERE, reranker=Lengths(), depth=2)
+
+
+@pytest.mark.parametrize(
+    "system",
+    [ELSEWHERE, RERANKED, FusedSystem(name="rrf", method="rrf", sources=(RERANKED,), depth=2, weights=(1.0,))],
+)
+def test_a_composition_checks_the_judgements_of_its_sources(system):
+    assert isinstance(system, ChecksJudgements)
+    with pytest.raises(BadInput, match="elsewhere has 0 judged documents"):
+        system.check_judgements({})
+
+
+def test_a_hit_outside_the_corpus_is_named_where_its_text_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path))
+    data = Dataset.of([{"_id": "d", "text": "a"}], {"q": "a"}, {"q": {"d": 1}}, language="en", name="n")
+    prepared = RERANKED.prepare(data.corpus, data.fingerprint)
+    with pytest.raises(BadInput, match="returns the document 'unknown', which the corpus lacks"):
+        prepared.retriever.search({"q": "a"}, 1)
+    plain = ELSEWHERE.system.prepare(data.corpus, data.fingerprint)
+    searcher = Searcher(dataset=data, system=ELSEWHERE, prepared=plain, k=1)
+    with pytest.raises(BadInput, match="returns the document 'unknown', which the corpus lacks"):
+        searcher.search("a")

@@ -27,9 +27,17 @@ from rusbeir.retrieval.rerank.reranker import (
 )
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.spec import Options, Stage, only_argument
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
+from rusbeir.retrieval.system import (
+    DEFAULTS,
+    Prepared,
+    RunSettings,
+    System,
+    check_available,
+    check_judgements,
+    read_hit,
+)
 from rusbeir.text import batched
-from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+from rusbeir.types import Corpus, Progress, Qrels, Queries, Retriever, Run
 from rusbeir.user_sources import PYTHON
 
 logger = logging.getLogger(__name__)
@@ -85,6 +93,9 @@ class RerankSystem:
     def check_available(self) -> None:
         check_available(self.source)
         check_available(self.reranker)
+
+    def check_judgements(self, qrels: Qrels) -> None:
+        check_judgements(self.source, qrels)
 
     @property
     def signature(self) -> str:
@@ -154,7 +165,7 @@ class _RerankRetriever:
     def _read_all(self, queries: Queries, run: Run) -> Generator[list[HitTexts], None, None]:
         """Yield some queries at a time; a reranker that scores the pairs of many queries together has done so."""
         lists = (
-            (query_id, query, [self.corpus[doc_id].full_text for doc_id in run[query_id]])
+            (query_id, query, [read_hit(self.corpus, doc_id).full_text for doc_id in run[query_id]])
             for query_id, query in queries.items()
         )
         reranker = self.system.reranker
