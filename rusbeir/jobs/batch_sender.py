@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -73,11 +72,13 @@ class Sender:
             # An uploaded file costs nothing.
             self._release(batch, 0)
             raise
-        attempts = itertools.count()
+        n_attempts = 0
 
         async def create() -> str:
+            nonlocal n_attempts
+            n_attempts += 1
             # An attempt that failed may have started it all the same.
-            if next(attempts) and (remote := await self.service.find(batch.label)):
+            if n_attempts > 1 and (remote := await self.service.find(batch.label)):
                 return remote
             return await self.service.create(file, batch.label)
 
@@ -87,7 +88,9 @@ class Sender:
             # It is looked for when batches are collected.
             return
         except (BadInput, Rejected):
-            self._release(batch, 0)
+            # After an attempt that failed, it stays in the journal, and is looked for when batches are collected.
+            if n_attempts == 1:
+                self._release(batch, 0)
             raise
         self._note_sent(batch, remote)
 

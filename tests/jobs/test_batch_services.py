@@ -27,6 +27,7 @@ CREATIONS = {
     "gemini": "POST beta/models/tiny:batchGenerateContent",
     "openai": "POST /batches",
 }
+LISTS = {"anthropic": "GET /messages/batches", "gemini": "GET beta/batches", "openai": "GET /batches"}
 DOWNLOADS = {
     "anthropic": "GET /messages/batches/ID/results",
     "gemini": "GET /download/v1beta/files/ID:download",
@@ -95,6 +96,16 @@ def test_faults_are_repeated(tmp_path, provider, form, calls, fault):
     provider.refusals[calls[form]] = [fault]
     assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
     assert not provider.refusals[calls[form]], "the fault was met"
+    assert set(provider.paid.values()) == {1}
+
+
+def test_a_batch_that_may_have_been_started_is_not_released(tmp_path, provider, form):
+    """Its creation was not answered, and the key expired before it was looked for."""
+    provider.refusals[CREATIONS[form]] = [Reply(cut=True)]
+    provider.refusals[LISTS[form]] = [refusal(401, "expired")]
+    with pytest.raises(BadInput, match="does not accept the key"):
+        send(tmp_path / "j.sqlite", ["1 1", "1 2"])
+    assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
     assert set(provider.paid.values()) == {1}
 
 
