@@ -33,6 +33,11 @@ _PREFIX = "BATCH_STATE_"
 _OVER = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 """finishReason -> OpenAI's word; all others are filters of content."""
+_LASTING = {3: 400, 9: 400, 11: 400}
+"""Codes of gRPC that the same request has again (INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE) -> that of HTTP.
+
+They are those that google.rpc.Code maps to 400.
+"""
 _REASON_CHARS = 300
 
 
@@ -203,8 +208,9 @@ def read_result(row: Mapping[str, Any]) -> bytes:
     if response is None:
         error = row.get("error") or {}
         code = error.get("code")
+        status = _LASTING.get(code, code) if isinstance(code, int) else 0
         # Others than those of HTTP, such as 1 for a request that was cancelled, pass.
-        return write_reply(digest, code if isinstance(code, int) and code >= 400 else 0, {"error": error})
+        return write_reply(digest, status if status >= 400 else 0, {"error": error})
     usage = response.get("usageMetadata", {})
     candidate: Mapping[str, Any] = next(iter(response.get("candidates", ())), {})
     parts = candidate.get("content", {}).get("parts", ())

@@ -11,6 +11,7 @@ from rusbeir.errors import BackendError, BadInput, Suspended, UnknownName
 from rusbeir.jobs import Journal, Llm
 from rusbeir.jobs.batch_anthropic import AnthropicBatches
 from rusbeir.jobs.batch_gemini import GeminiBatches
+from rusbeir.jobs.batch_gemini import read_result as read_geminis
 from rusbeir.jobs.batch_service import SERVICES, OpenAiBatches, open_service
 from tests.support.batch_files import ask_sums
 from tests.support.batch_server import BatchServer
@@ -176,3 +177,12 @@ def test_answers_of_another_form_are_one_line_and_nothing_is_lost(tmp_path, prov
         send(tmp_path / "j.sqlite", ["1 1", "1 2"])
     provider.refusals.clear()
     assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(3, 400), (9, 400), (11, 400), (400, 400), (1, 0), (13, 0), (503, 503), ("3", 0), (None, 0)]
+)
+def test_geminis_codes(code, status):
+    """Those of gRPC that google.rpc.Code maps to 400 are not asked again."""
+    line = read_geminis({"key": f"rusbeir-{'0' * 32}", "error": {"code": code, "message": "no"}})
+    assert json.loads(line)["response"]["status_code"] == status
