@@ -173,14 +173,15 @@ def read_result(row: Mapping[str, Any]) -> bytes:
     digest, result = str(row["custom_id"]).rpartition("-")[2], row["result"]
     if result["type"] == "succeeded":
         message, usage = result["message"], result["message"]["usage"]
-        cached = usage.get("cache_read_input_tokens") or 0
+        cached, written = (usage.get(f"cache_{name}_input_tokens") or 0 for name in ("read", "creation"))
         body = write_completion(
             message["model"],
             "".join(block["text"] for block in message["content"] if block["type"] == "text"),
             _FINISH.get(message["stop_reason"], "stop"),
-            input_tokens=usage["input_tokens"] + cached + (usage.get("cache_creation_input_tokens") or 0),
+            input_tokens=usage["input_tokens"] + cached + written,
             output_tokens=usage["output_tokens"],
             cached_input_tokens=cached,
+            written_input_tokens=written,
         )
         return write_reply(digest, 200, body)
     if result["type"] == "errored":

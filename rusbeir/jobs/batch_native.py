@@ -116,7 +116,14 @@ def split_messages(body: Mapping[str, Any]) -> tuple[str, list[Mapping[str, str]
 
 
 def write_completion(
-    model: str, text: str, finish_reason: str, *, input_tokens: int, output_tokens: int, cached_input_tokens: int
+    model: str,
+    text: str,
+    finish_reason: str,
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    cached_input_tokens: int,
+    written_input_tokens: int = 0,
 ) -> dict[str, Any]:
     """Return an answer as OpenAI's chat completions have it."""
     return {
@@ -127,7 +134,10 @@ def write_completion(
         "usage": {
             "prompt_tokens": input_tokens,
             "completion_tokens": output_tokens,
-            "prompt_tokens_details": {"cached_tokens": cached_input_tokens},
+            "prompt_tokens_details": {
+                "cached_tokens": cached_input_tokens,
+                "cache_write_tokens": written_input_tokens,
+            },
         },
     }
 

@@ -168,7 +168,8 @@ class Requests:
         took.chars = request.chars
         try:
             response = parse_response(reply.body)
-            took.input_tokens, took.output_tokens, took.cached_input_tokens = usage = read_usage(response)
+            usage = read_usage(response)
+            took.input_tokens, took.output_tokens, took.cached_input_tokens = usage[:3]
             took.cost = self._price(usage, request)
             read_answer(response)
         except Transient as error:

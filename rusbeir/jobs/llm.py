@@ -259,7 +259,8 @@ class Llm:
         """Return what read finds in the body of a response, whose tokens are counted."""
         try:
             response = parse_response(body)
-            charge.input_tokens, charge.output_tokens, charge.cached_input_tokens = usage = read_usage(response)
+            usage = read_usage(response)
+            charge.input_tokens, charge.output_tokens, charge.cached_input_tokens = usage[:3]
             # A server that counts no tokens has billed at most what was reserved.
             if any(usage):
                 charge.cost = self.price.of(*usage)

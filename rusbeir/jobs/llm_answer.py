@@ -23,6 +23,8 @@ TOKENS_PER_SECOND = 50
 """The speed at which a server is assumed to answer one request, where nothing is known of it."""
 CHARS_PER_TOKEN = 3
 """An endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
+_WRITTEN = 1.25
+"""What an input token costs that a provider writes to its cache, where another one costs 1: Anthropic's price."""
 _MAX_TOKENS = 1 << 40
 """A server that counts more counts wrongly."""
 _DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
@@ -58,18 +60,24 @@ class Price(NamedTuple):
     batch: float | None = None
     """What a batch costs of all of these; None where nothing is known."""
 
-    def of(self, input_tokens: int, output_tokens: int, cached_input_tokens: int = 0) -> float:
-        """Return the cost of so many tokens, of which the cached ones are among the input tokens.
+    def of(
+        self, input_tokens: int, output_tokens: int, cached_input_tokens: int = 0, written_input_tokens: int = 0
+    ) -> float:
+        """Return the cost of so many tokens; those read from a cache or written to it are among the input tokens.
 
         Examples:
             >>> Price(0.5, 2.0).of(1_000_000, 100_000)
             0.7
             >>> Price(0.5, 2.0, cached=0.1).of(1_000_000, 100_000, 500_000)
             0.5
+            >>> Price(0.5, 2.0).of(1_000_000, 100_000, written_input_tokens=400_000)
+            0.75
         """
         cached = self.input if self.cached is None else self.cached
         n_cached = min(cached_input_tokens, input_tokens)
-        return ((input_tokens - n_cached) * self.input + n_cached * cached + output_tokens * self.output) / 1e6
+        n_uncached = input_tokens - n_cached
+        n_weighed = n_uncached + (_WRITTEN - 1) * min(written_input_tokens, n_uncached)
+        return (n_weighed * self.input + n_cached * cached + output_tokens * self.output) / 1e6
 
     def compare(self, requests: int, input_tokens: int, output_tokens: int, prompt_tokens: int) -> Costs:
         """Return what requests cost that begin with the same prompt, by how they are sent.
@@ -146,12 +154,14 @@ def count_tokens(response: Mapping[str, Any], kind: str) -> int:
 
 
 class Usage(NamedTuple):
-    """The tokens of one answer, as `budget.Spent` names them; 0 where the server does not count them."""
+    """The tokens of one answer; 0 where the server does not count them. `budget.Spent` counts the first three."""
 
     input_tokens: int
     output_tokens: int
     cached_input_tokens: int
     """Those of the input tokens that the server had in its cache."""
+    written_input_tokens: int = 0
+    """Those of the input tokens that the server wrote to its cache."""
 
 
 def read_usage(response: Mapping[str, Any]) -> Usage:
@@ -160,13 +170,14 @@ def read_usage(response: Mapping[str, Any]) -> Usage:
     Examples:
         >>> details = {"cached_tokens": 64}
         >>> read_usage({"usage": {"prompt_tokens": 90, "completion_tokens": 5, "prompt_tokens_details": details}})
-        Usage(input_tokens=90, output_tokens=5, cached_input_tokens=64)
+        Usage(input_tokens=90, output_tokens=5, cached_input_tokens=64, written_input_tokens=0)
     """
     details = _object(response.get("usage")).get("prompt_tokens_details")
     return Usage(
         count_tokens(response, "prompt_tokens"),
         count_tokens(response, "completion_tokens"),
         count_tokens({"usage": details}, "cached_tokens"),
+        count_tokens({"usage": details}, "cache_write_tokens"),
     )
 
 

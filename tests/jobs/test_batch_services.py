@@ -65,6 +65,9 @@ def test_the_same_answers(tmp_path, provider, form):
     assert spent.input_tokens == sum(len(text) + 16 for text in _texts(provider))
     assert spent.output_tokens == 5 * provider.paid.total()
     assert spent.cached_input_tokens == (0 if form == "openai" else 3 * provider.paid.total())
+    # Half of 1 and 2 USD per million tokens; what Anthropic writes to its cache costs 1.25 of the input's price.
+    written = 2 * provider.paid.total() if form == "anthropic" else 0
+    assert spent.cost == pytest.approx(0.5e-6 * (spent.input_tokens + 0.25 * written + 2 * spent.output_tokens))
     assert sorted(path.name for path in tmp_path.glob("batch-*")) == []
 
 
