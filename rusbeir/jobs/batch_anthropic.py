@@ -31,6 +31,17 @@ _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "r
 """stop_reason -> OpenAI's word; all others are "stop"."""
 _REFUSED = {"invalid_request_error": 400, "request_too_large": 413}
 """Errors that the same request has again. Others pass, and are not billed."""
+_BOUNDS = frozenset(
+    {
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
+    }
+)
+"""Keywords of JSON Schema for which structured outputs refuse a request."""
+_NAMED = ("properties", "$defs", "definitions")
+"""Keywords whose values are schemas by names, which may be those of keywords."""
+_VALUES = ("enum", "const")
+"""Keywords whose values are no schemas."""
 _MAX_TOKENS = 4096
 """Messages need a limit; requests of rusbeir have one but for those of the user's own questions."""
 
@@ -164,8 +175,23 @@ def write_params(body: Mapping[str, Any]) -> dict[str, Any]:
     if "temperature" in body:
         params["temperature"] = body["temperature"]
     if (schema := read_schema(body)) is not None:
-        params["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+        params["output_config"] = {"format": {"type": "json_schema", "schema": _loosen(schema)}}
     return params
+
+
+def _loosen(schema: Any) -> Any:
+    """Return a schema without bounds on values, which those who read the answers check."""
+    if isinstance(schema, list):
+        return [_loosen(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    loose: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in _NAMED:
+            loose[name] = {key: _loosen(part) for key, part in value.items()}
+        elif name not in _BOUNDS:
+            loose[name] = value if name in _VALUES else _loosen(value)
+    return loose
 
 
 def read_result(row: Mapping[str, Any]) -> bytes:

@@ -9,10 +9,13 @@ import pytest
 
 from rusbeir.errors import BackendError, BadInput, Suspended, UnknownName
 from rusbeir.jobs import Journal, Llm
-from rusbeir.jobs.batch_anthropic import AnthropicBatches
+from rusbeir.jobs.batch_anthropic import AnthropicBatches, write_params
 from rusbeir.jobs.batch_gemini import GeminiBatches
 from rusbeir.jobs.batch_gemini import read_result as read_geminis
 from rusbeir.jobs.batch_service import SERVICES, OpenAiBatches, open_service
+from rusbeir.people.judge import SCHEMA as LIKERT_SCHEMA
+from rusbeir.people.span_judge import make_schema
+from rusbeir.synthesis.quality.relevance import SCHEMA as LABEL_SCHEMA
 from tests.support.batch_files import ask_sums
 from tests.support.batch_server import BatchServer
 from tests.support.native_batch_servers import AnthropicServer, GeminiServer
@@ -180,6 +183,24 @@ def test_answers_of_another_form_are_one_line_and_nothing_is_lost(tmp_path, prov
         send(tmp_path / "j.sqlite", ["1 1", "1 2"])
     provider.refusals.clear()
     assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
+
+
+
+
+def test_bounds_are_left_out_of_anthropics_schemas():
+    """Structured outputs refuse them with 400; keys that have the name of a bound are kept."""
+    inner = {"minimum": {"type": "integer", "minimum": 1, "maximum": 5}, "kind": {"enum": ["maximum"]}}
+    schema = {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "maxItems": 2, "items": {"properties": inner}}},
+    }
+    body = {"model": "m", "messages": [], "response_format": {"json_schema": {"schema": schema}}}
+    rows = {"type": "array", "items": {"properties": {"minimum": {"type": "integer"}, "kind": {"enum": ["maximum"]}}}}
+    sent = write_params(body)["output_config"]["format"]["schema"]
+    assert sent == {"type": "object", "properties": {"rows": rows}}
+    for known in (LABEL_SCHEMA, LIKERT_SCHEMA, make_schema("esa")):
+        body["response_format"]["json_schema"]["schema"] = known
+        assert "imum" not in json.dumps(write_params(body))
 
 
 @pytest.mark.parametrize(
