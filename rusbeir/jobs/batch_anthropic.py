@@ -12,7 +12,9 @@ import orjson
 
 from rusbeir.jobs.batch_native import (
     NativeClient,
+    read_lines,
     read_max_tokens,
+    read_name,
     read_object_of,
     read_requests,
     read_schema,
@@ -149,9 +151,8 @@ class AnthropicBatches:
         async with self._native.stream("GET", f"{self._batches}/{batch}/results") as response:
             if response is None:
                 return False
-            async for line in response.aiter_lines():
-                if line.strip():
-                    return str(orjson.loads(line)["custom_id"]).startswith(f"{label[:_MARK_DIGITS]}-")
+            async for line in read_lines(response):
+                return read_name(line).startswith(f"{label[:_MARK_DIGITS]}-")
         return False
 
     def _expect(self, response: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +16,14 @@ import orjson
 
 from rusbeir.errors import BadInput, option, require
 from rusbeir.jobs.batch_lines import CUSTOM_ID
-from rusbeir.jobs.batch_service import refusing_malformed
+from rusbeir.jobs.http import MAX_ANSWER_BYTES
 from rusbeir.jobs.llm import NO_HEADERS, Llm, explain_failure
 from rusbeir.jobs.llm_answer import parse_response, read_error
 from rusbeir.jobs.throttle import Transient
 from rusbeir.storage import atomic_file
+
+_NAME = re.compile(rb'"(?:custom_id|key)"\s*:\s*"([\w-]+)"')
+"""The name of a request in a line of answers, whatever is wrong with the rest of the line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +76,52 @@ class NativeClient:
             await self._clients.pop().aclose()
 
 
-async def write_answers(response: Any, path: Path, read: Callable[[Mapping[str, Any]], bytes]) -> None:
-    """Write the lines of a response in OpenAI's form, into which read brings each. Raises Transient for broken ones."""
-    with atomic_file(path) as answers:
-        async for line in response.aiter_lines():
+async def read_lines(response: Any) -> AsyncIterator[bytes]:
+    """Read the lines of a response as they come. Raises Transient for one that is too long for an answer.
+
+    Lines of JSON end at line feeds alone: a text may have U+2028 or U+0085, which httpx takes for ends of lines, too.
+    """
+    line = bytearray()
+    async for piece in response.aiter_bytes():
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            line += end
             if line.strip():
-                with refusing_malformed():
-                    answers.write(read(orjson.loads(line)))
+                yield bytes(line)
+            line.clear()
+        line += rest
+        if len(line) > MAX_ANSWER_BYTES:
+            raise Transient("malformed", detail=f"a line of answers is longer than {MAX_ANSWER_BYTES:,} bytes")
+    if line.strip():
+        yield bytes(line)
+
+
+def read_name(line: bytes) -> str:
+    """Read the name of the request that a line answers. Raises ValueError where the line has none."""
+    if (match := _NAME.search(line)) is None:
+        raise ValueError("a line does not say which request it answers")
+    return match[1].decode()
+
+
+async def write_answers(response: Any, path: Path, read: Callable[[Mapping[str, Any]], bytes]) -> None:
+    """Write the lines of a response in OpenAI's form, into which read brings each.
+
+    Raises ValueError for a line that does not say which request it answers.
+    """
+    with atomic_file(path) as answers:
+        async for line in read_lines(response):
+            answers.write(_convert(line, read))
+
+
+def _convert(line: bytes, read: Callable[[Mapping[str, Any]], bytes]) -> bytes:
+    """Return what read makes of a line; an answer without content where it cannot be read.
+
+    Such a one was billed, and must not take the answers of other lines with it.
+    """
+    try:
+        return read(orjson.loads(line))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return write_reply(read_name(line).rpartition("-")[2], HTTPStatus.OK, {})
 
 
 def read_requests(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -125,7 +168,7 @@ def write_completion(
     cached_input_tokens: int,
     written_input_tokens: int = 0,
 ) -> dict[str, Any]:
-    """Return an answer as OpenAI's chat completions have it."""
+    """Return an answer as OpenAI's chat completions have it, with the tokens that a cache took in as OpenRouter's."""
     return {
         "model": model,
         "choices": [

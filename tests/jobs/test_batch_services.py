@@ -19,7 +19,7 @@ from rusbeir.synthesis.quality.relevance import SCHEMA as LABEL_SCHEMA
 from tests.support.batch_files import ask_sums
 from tests.support.batch_server import BatchServer
 from tests.support.native_batch_servers import AnthropicServer, GeminiServer
-from tests.support.openai_server import Reply, refusal
+from tests.support.openai_server import Reply, completion, refusal
 
 SERVERS = {"anthropic": AnthropicServer, "gemini": GeminiServer, "openai": BatchServer}
 PATHS = {"anthropic": "/v1", "gemini": "/v1beta/openai", "openai": "/v1"}
@@ -185,6 +185,30 @@ def test_answers_of_another_form_are_one_line_and_nothing_is_lost(tmp_path, prov
     assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
 
 
+def test_line_ends_that_are_none_in_json(tmp_path, provider):
+    """Texts have U+2028, U+2029 and U+0085, at which str.splitlines cuts."""
+    text = json.dumps({"sum": 2, "note": "a\u2028b\u2029c\x85d"}, ensure_ascii=False)
+    provider.reply = lambda body: completion(text)
+    assert send(tmp_path / "j.sqlite", ["1 1", "2 0"])[0].values == [2, 2]
+    assert set(provider.paid.values()) == {1}
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+def test_a_broken_line_costs_its_own_answer_alone(tmp_path, provider, form, monkeypatch):
+    answer, cut = provider.answer, []
+
+    def cut_once(method, path, query, body):
+        status, data, *more = answer(method, path, query, body)
+        if path.endswith(("/results", ":download")) and not cut:
+            first, *rest = data.splitlines(keepends=True)
+            cut.append(first)
+            data = b"".join([first[:-9], b"\n", *rest])
+        return status, data, *more
+
+    monkeypatch.setattr(provider, "answer", cut_once)
+    answers, spent = send(tmp_path / "j.sqlite", ["1 1", "1 2", "1 3"])
+    assert answers.values == [2, 3, 4]
+    assert spent.requests == provider.paid.total() == 3 + 1
 
 
 def test_bounds_are_left_out_of_anthropics_schemas():

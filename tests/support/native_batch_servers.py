@@ -39,7 +39,7 @@ class AnthropicServer(BatchServer):
                 self.batches[name]["ending"] = "cancelled"
                 return _json({**self._show(self.batches[name]), "processing_status": "canceling"})
             case "GET", ["messages", "batches", name, "results"] if name in self.batches:
-                return 200, "".join(json.dumps(row) + "\n" for row in self._results(self.batches[name])).encode()
+                return 200, b"".join(map(_line, self._results(self.batches[name])))
         return _MISSING
 
     def _start(self, requests: list[dict[str, Any]]) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class GeminiServer(BatchServer):
         if match := re.fullmatch(r"/download/v1beta/files/([\w,-]+):download", path):
             assert query == "alt=media"
             lines = [line for name in match[1].split(",") for line in self.files[name].splitlines()]
-            return 200, "".join(json.dumps(_write_answer(json.loads(line))) + "\n" for line in lines).encode()
+            return 200, b"".join(_line(_write_answer(json.loads(line))) for line in lines)
         return _MISSING
 
     def read_rows(self, file: bytes) -> list[dict[str, Any]]:
@@ -207,3 +207,8 @@ def _write_answer(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _json(value: Any) -> tuple[int, bytes]:
     return 200, json.dumps(value).encode()
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    """A line of answers, whose texts are as they are: JSON needs no escapes beyond ASCII."""
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
