@@ -114,6 +114,7 @@ def test_a_batch_that_may_have_been_started_is_not_released(tmp_path, provider, 
         send(tmp_path / "j.sqlite", ["1 1", "1 2"])
     assert send(tmp_path / "j.sqlite", ["1 1", "1 2"])[0].values == [2, 3]
     assert set(provider.paid.values()) == {1}
+    assert len(provider.batches) == 1
 
 
 def test_found_again_after_a_kill_and_never_that_of_another_job(tmp_path, provider, form):
