@@ -17,6 +17,7 @@ from tests.support.elastic_answers import answering
 from tests.support.tls_proxy import tls_proxy
 
 KEY = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
+AWS = {"ES_AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret"}
 CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS", "ES_AWS_REGION")
 
 
@@ -69,8 +70,8 @@ def test_another_product_than_was_asked_for(engine, there, line):
         ({"ES_API_KEY": KEY}, KEY),
         ({"ES_USER": "elastic", "ES_PASSWORD": "changeme"}, "ZWxhc3RpYzpjaGFuZ2VtZQ=="),
         ({"ES_USER": "elastic", "ES_PASSWORD": "changeme"}, "changeme"),
-        ({"ES_AWS_REGION": "eu-central-1", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI"}, "wJalrXUtnFEMI"),
-        ({"ES_AWS_REGION": "eu-central-1", "AWS_SESSION_TOKEN": "FwoGZXIvYXdz"}, "FwoGZXIvYXdz"),
+        ({**AWS, "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI"}, "wJalrXUtnFEMI"),
+        ({**AWS, "AWS_SESSION_TOKEN": "FwoGZXIvYXdz"}, "FwoGZXIvYXdz"),
     ],
 )
 def test_credentials_that_a_gateway_quotes_are_hidden(variables, quoted, monkeypatch):

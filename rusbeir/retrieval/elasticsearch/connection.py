@@ -117,6 +117,8 @@ class Server:
             number = shorten(str([*of_nodes, answer.get("version", {}).get("number", "")][0]), 20)
             majors = _MAJORS[self.product]
             if number and int(number.split(".")[0]) not in majors:
+                if of_nodes:  # The root may not be read, so the product is a guess.
+                    return ""
                 supported = " and ".join(f"{major}.x" for major in majors)
                 raise BackendError(
                     f"{self.address} is {TITLES[self.product]} {number}; rusbeir works with {supported}. Upgrade it."
