@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from rusbeir.jobs.batch_native import (
-    NativeClient,
+    NativeBatches,
     read_lines,
     read_max_tokens,
     read_name,
-    read_object_of,
     read_requests,
     read_schema,
     split_messages,
-    write_answers,
     write_completion,
     write_reply,
 )
-from rusbeir.jobs.batch_service import BatchState, Unsettled, expect_id, mark_key
-from rusbeir.jobs.llm import Llm
+from rusbeir.jobs.batch_service import BatchState, Unsettled, expect_id
 
 _VERSION = "2023-06-01"
 _MARK_DIGITS = 24
@@ -49,32 +45,21 @@ _MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnthropicBatches:
+class AnthropicBatches(NativeBatches):
     """Anthropic's batches. For one event loop.
 
     They have neither files nor metadata: the requests are sent as the batch is created, and its label is in the
     custom_id of each, which results alone show. So a batch whose creation was not answered is found once it has ended.
     """
 
-    llm: Llm
-    """Whose address, key and errors are the provider's."""
     max_requests: int = 100_000
     max_bytes: int = 32_000_000
     """256 MB are allowed; a smaller batch keeps what is in memory small."""
 
     @property
-    def address(self) -> str:
-        """The endpoint's."""
-        return self.llm.endpoint
-
-    @property
-    def key_mark(self) -> str:
-        """The digest of the endpoint's key."""
-        return mark_key(self.llm.key)
-
-    @cached_property
-    def _native(self) -> NativeClient:
-        return NativeClient(llm=self.llm, headers={"x-api-key": self.llm.key, "anthropic-version": _VERSION})
+    def headers(self) -> Mapping[str, str]:
+        """Return the key and the version of the API."""
+        return {"x-api-key": self.llm.key, "anthropic-version": _VERSION}
 
     @property
     def _batches(self) -> str:
@@ -92,8 +77,8 @@ class AnthropicBatches:
         ]
         content = orjson.dumps({"requests": requests})
         headers = {"content-type": "application/json"}
-        response = await self._native.send("POST", self._batches, content=content, headers=headers)
-        return expect_id(self._expect(response)["id"])
+        response = await self.send("POST", self._batches, content=content, headers=headers)
+        return expect_id(self.read_object(response)["id"])
 
     async def find(self, label: str) -> str | None:
         """The batch whose results have the label. Raises Unsettled while one is under way that may have it."""
@@ -101,7 +86,7 @@ class AnthropicBatches:
         after: str | None = None
         while True:
             params = {"limit": 100, **({"after_id": after} if after else {})}
-            page = self._expect(await self._native.send("GET", self._batches, params=params))
+            page = await self.ask("GET", self._batches, params=params)
             for batch in page["data"]:
                 if batch["processing_status"] != "ended":
                     under_way = str(batch["id"])
@@ -116,10 +101,10 @@ class AnthropicBatches:
 
     async def look(self, batch: str) -> BatchState | None:
         """How far it is, by its status and its counts."""
-        response = await self._native.send("GET", f"{self._batches}/{batch}")
+        response = await self.send("GET", f"{self._batches}/{batch}")
         if response is None:
             return None
-        state = self._expect(response)
+        state = self.read_object(response)
         counts = state["request_counts"]
         is_over = state["processing_status"] == "ended"
         return BatchState(
@@ -132,31 +117,20 @@ class AnthropicBatches:
 
     async def download(self, file: str, path: Path) -> bool:
         """Write the results of a batch as OpenAI's lines."""
-        async with self._native.stream("GET", f"{self._batches}/{file}/results") as response:
-            if response is None:
-                return False
-            await write_answers(response, path, read_result)
-        return True
+        return await self.save_answers(f"{self._batches}/{file}/results", path, read_result)
 
     async def cancel(self, batch: str) -> None:
         """Cancel it; what has been answered is billed, and stays."""
-        self._expect(await self._native.send("POST", f"{self._batches}/{batch}/cancel"))
-
-    async def close(self) -> None:
-        """Close the connections. Harmless when repeated."""
-        await self._native.close()
+        await self.ask("POST", f"{self._batches}/{batch}/cancel")
 
     async def _has_label(self, batch: str, label: str) -> bool:
         """Whether the first result of a batch that has ended has the label."""
-        async with self._native.stream("GET", f"{self._batches}/{batch}/results") as response:
+        async with self.stream("GET", f"{self._batches}/{batch}/results") as response:
             if response is None:
                 return False
             async for line in read_lines(response):
                 return read_name(line).startswith(f"{label[:_MARK_DIGITS]}-")
         return False
-
-    def _expect(self, response: Any) -> dict[str, Any]:
-        return read_object_of(response, self.llm)
 
 
 def write_params(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,16 @@ import orjson
 from rusbeir.errors import BackendError
 from rusbeir.jobs.batch_lines import CUSTOM_ID
 from rusbeir.jobs.batch_native import (
-    NativeClient,
+    NativeBatches,
     read_max_tokens,
-    read_object_of,
     read_pieces,
     read_requests,
     read_schema,
     split_messages,
-    write_answers,
     write_completion,
     write_reply,
 )
-from rusbeir.jobs.batch_service import MARK, BatchState, expect_id, mark_key
-from rusbeir.jobs.llm import Llm
+from rusbeir.jobs.batch_service import MARK, BatchState, expect_id
 from rusbeir.storage import atomic_file
 from rusbeir.text import shorten
 
@@ -42,28 +38,20 @@ _REASON_CHARS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeminiBatches:
-    """Gemini's batches of a file. For one event loop."""
+class GeminiBatches(NativeBatches):
+    """Gemini's batches of a file. For one event loop.
 
-    llm: Llm
-    """Whose address, that of Gemini's endpoint for OpenAI's clients, key and errors are the provider's."""
+    The address of its model is that of Gemini's endpoint for OpenAI's clients.
+    """
+
     max_requests: int = 50_000
     max_bytes: int = 1_000_000_000
     """2 GB are allowed."""
 
     @property
-    def address(self) -> str:
-        """The endpoint's."""
-        return self.llm.endpoint
-
-    @property
-    def key_mark(self) -> str:
-        """The digest of the endpoint's key."""
-        return mark_key(self.llm.key)
-
-    @cached_property
-    def _native(self) -> NativeClient:
-        return NativeClient(llm=self.llm, headers={"x-goog-api-key": self.llm.key})
+    def headers(self) -> Mapping[str, str]:
+        """Return the key."""
+        return {"x-goog-api-key": self.llm.key}
 
     @property
     def _api(self) -> str:
@@ -92,7 +80,7 @@ class GeminiBatches:
 
     async def _send_file(self, path: Path, label: str) -> str:
         size = str(path.stat().st_size)
-        start = await self._native.send(
+        start = await self.send(
             "POST",
             f"{self._address_of('upload')}/files",
             json={"file": {"display_name": f"{MARK}-{label}"}},
@@ -105,7 +93,7 @@ class GeminiBatches:
         )
         if start is None or "x-goog-upload-url" not in start.headers:
             raise BackendError(f"{self.address} takes no files for batches.")
-        uploaded = await self._native.send(
+        uploaded = await self.send(
             "POST",
             start.headers["x-goog-upload-url"],
             content=read_pieces(path),
@@ -113,21 +101,21 @@ class GeminiBatches:
                 "Content-Length": size, "X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize"
             },
         )  # fmt: skip
-        return expect_id(self._expect(uploaded)["file"]["name"])
+        return expect_id(self.read_object(uploaded)["file"]["name"])
 
     async def create(self, file: str, label: str) -> str:
         """Start the batch; the label is its displayed name."""
         model, _, name = file.partition(" ")
         batch = {"display_name": f"{MARK}-{label}", "input_config": {"file_name": name}}
         url = f"{self._api}/models/{model.removeprefix('models/')}:batchGenerateContent"
-        return expect_id(self._expect(await self._native.send("POST", url, json={"batch": batch}))["name"])
+        return expect_id((await self.ask("POST", url, json={"batch": batch}))["name"])
 
     async def find(self, label: str) -> str | None:
         """The batch that has the label as its displayed name."""
         token = ""
         while True:
             params = {"pageSize": 100, **({"pageToken": token} if token else {})}
-            page = self._expect(await self._native.send("GET", f"{self._api}/batches", params=params))
+            page = await self.ask("GET", f"{self._api}/batches", params=params)
             for batch in page.get("operations", ()):
                 if batch.get("metadata", {}).get("displayName") == f"{MARK}-{label}":
                     return str(batch["name"])
@@ -136,10 +124,10 @@ class GeminiBatches:
 
     async def look(self, batch: str) -> BatchState | None:
         """How far it is, by its state."""
-        response = await self._native.send("GET", f"{self._api}/{batch}")
+        response = await self.send("GET", f"{self._api}/{batch}")
         if response is None:
             return None
-        operation = self._expect(response)
+        operation = self.read_object(response)
         metadata = operation.get("metadata", {})
         word = str(metadata.get("state", "")).removeprefix(_PREFIX)
         stats = {name: int(count) for name, count in metadata.get("batchStats", {}).items()}
@@ -157,22 +145,11 @@ class GeminiBatches:
     async def download(self, file: str, path: Path) -> bool:
         """Write the answers of a file as OpenAI's lines."""
         url = f"{self._address_of('download')}/{file}:download"
-        async with self._native.stream("GET", url, params={"alt": "media"}) as response:
-            if response is None:
-                return False
-            await write_answers(response, path, read_result)
-        return True
+        return await self.save_answers(url, path, read_result, params={"alt": "media"})
 
     async def cancel(self, batch: str) -> None:
         """Cancel it; what has been answered is billed, and stays."""
-        self._expect(await self._native.send("POST", f"{self._api}/{batch}:cancel"))
-
-    async def close(self) -> None:
-        """Close the connections. Harmless when repeated."""
-        await self._native.close()
-
-    def _expect(self, response: Any) -> dict[str, Any]:
-        return read_object_of(response, self.llm)
+        await self.ask("POST", f"{self._api}/{batch}:cancel")
 
 
 def write_request(body: Mapping[str, Any]) -> dict[str, Any]:

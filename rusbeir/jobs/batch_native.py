@@ -6,8 +6,9 @@ import contextlib
 import json
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import orjson
 
 from rusbeir.errors import BadInput, option, require
 from rusbeir.jobs.batch_lines import CUSTOM_ID
+from rusbeir.jobs.batch_service import EndpointBatches
 from rusbeir.jobs.http import MAX_ANSWER_BYTES
-from rusbeir.jobs.llm import NO_HEADERS, Llm, explain_failure
+from rusbeir.jobs.llm import NO_HEADERS, explain_failure
 from rusbeir.jobs.llm_answer import parse_response, read_error
 from rusbeir.jobs.throttle import Transient
 from rusbeir.storage import atomic_file
@@ -27,12 +29,13 @@ _NAME = re.compile(rb'"(?:custom_id|key)"\s*:\s*"([\w-]+)"')
 
 
 @dataclass(frozen=True, kw_only=True)
-class NativeClient:
-    """Sends requests with a provider's own headers. Its errors are those of Llm.chat. For one event loop."""
+class NativeBatches(EndpointBatches, ABC):
+    """Shared by the providers with a form of their own: requests with their headers, whose errors are Llm.chat's."""
 
-    llm: Llm
-    headers: Mapping[str, str] = field(repr=False)
-    _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    @property
+    @abstractmethod
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of each request, with the key."""
 
     async def send(self, method: str, url: str, **parts: Any) -> Any:
         """Return the whole response to a request; None where the address does not exist."""
@@ -75,6 +78,34 @@ class NativeClient:
         while self._clients:
             await self._clients.pop().aclose()
 
+    async def ask(self, method: str, url: str, **parts: Any) -> dict[str, Any]:
+        """Return the JSON object that answers a request. Raises BadInput where the address does not exist."""
+        return self.read_object(await self.send(method, url, **parts))
+
+    def read_object(self, response: Any) -> dict[str, Any]:
+        """Read the JSON object in a response. Raises BadInput where the address does not exist."""
+        if response is None:
+            raise BadInput(
+                f"{self.address} has no batches of this form. Write the requests to a file with "
+                f"{option('batch_out', 'FILE')}, or leave {option('batch', True)} out."
+            )
+        return parse_response(response.text)
+
+    async def save_answers(
+        self, url: str, path: Path, read: Callable[[Mapping[str, Any]], bytes], **parts: Any
+    ) -> bool:
+        """Write the lines at an address in OpenAI's form, into which read brings each; False where it does not exist.
+
+        Raises ValueError for a line that does not say which request it answers.
+        """
+        async with self.stream("GET", url, **parts) as response:
+            if response is None:
+                return False
+            with atomic_file(path) as answers:
+                async for line in read_lines(response):
+                    answers.write(_convert(line, read))
+        return True
+
 
 async def read_lines(response: Any) -> AsyncIterator[bytes]:
     """Read the lines of a response as they come. Raises Transient for one that is too long for an answer.
@@ -101,16 +132,6 @@ def read_name(line: bytes) -> str:
     if (match := _NAME.search(line)) is None:
         raise ValueError("a line does not say which request it answers")
     return match[1].decode()
-
-
-async def write_answers(response: Any, path: Path, read: Callable[[Mapping[str, Any]], bytes]) -> None:
-    """Write the lines of a response in OpenAI's form, into which read brings each.
-
-    Raises ValueError for a line that does not say which request it answers.
-    """
-    with atomic_file(path) as answers:
-        async for line in read_lines(response):
-            answers.write(_convert(line, read))
 
 
 def _convert(line: bytes, read: Callable[[Mapping[str, Any]], bytes]) -> bytes:
@@ -183,16 +204,6 @@ def write_completion(
             },
         },
     }
-
-
-def read_object_of(response: Any, llm: Llm) -> dict[str, Any]:
-    """Return the JSON object in a response. Raises BadInput where the address does not exist."""
-    if response is None:
-        raise BadInput(
-            f"{llm.endpoint} has no batches of this form. Write the requests to a file with "
-            f"{option('batch_out', 'FILE')}, or leave {option('batch', True)} out."
-        )
-    return parse_response(response.text)
 
 
 async def read_pieces(path: Path) -> AsyncIterator[bytes]:

@@ -147,13 +147,11 @@ def mark_key(key: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenAiBatches:
-    """OpenAI's Batch API (platform.openai.com/docs/guides/batch), and servers that speak it. For one event loop."""
+class EndpointBatches:
+    """Shared by the providers of batches; a base class, as each answers at a model's endpoint, with its key."""
 
     llm: Llm
     """Whose address, key and errors are the provider's."""
-    max_requests: int = 50_000
-    max_bytes: int = 200_000_000
     _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -165,6 +163,14 @@ class OpenAiBatches:
     def key_mark(self) -> str:
         """The digest of the endpoint's key."""
         return mark_key(self.llm.key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAiBatches(EndpointBatches):
+    """OpenAI's Batch API (platform.openai.com/docs/guides/batch), and servers that speak it. For one event loop."""
+
+    max_requests: int = 50_000
+    max_bytes: int = 200_000_000
 
     async def upload(self, path: Path, label: str) -> str:
         """Send the file for batches, from disk."""
