@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -208,7 +209,7 @@ def position(
 
     Example: rusbeir diagnose position xquad/ru --system bm25
     """
-    from rusbeir.diagnostics import diagnose_position, save_diagnosis
+    from rusbeir.diagnostics import diagnose_position
 
     with output.progress() as progress:
         diagnoses = [
@@ -220,16 +221,15 @@ def position(
             )
             for spec in system or ["bm25"]
         ]  # fmt: skip
-    documents = [diagnosis.to_dict() for diagnosis in diagnoses]
-    paths = [save_diagnosis(document, out) for document in documents]
+    saved = _save(diagnoses, out)
     if as_json:
-        output.print_json({"diagnoses": documents})
+        output.print_json({"diagnoses": [diagnosis.to_dict() for diagnosis in diagnoses]})
         return
     for diagnosis in diagnoses:
         output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
         _print_curves(diagnosis)
     output.note(f"Lengths in tokens: {diagnoses[0].tokens}.")
-    output.note(f"Diagnoses: {', '.join(map(str, paths))}")
+    output.note(saved)
 
 
 @app.command("language")
@@ -256,7 +256,7 @@ def language(
 
     Example: rusbeir diagnose language pool --system bm25
     """
-    from rusbeir.diagnostics import diagnose_language, save_diagnosis
+    from rusbeir.diagnostics import diagnose_language
 
     with output.progress() as progress:
         diagnoses = [
@@ -267,17 +267,24 @@ def language(
             )
             for spec in system or ["bm25"]
         ]  # fmt: skip
-    documents = [diagnosis.to_dict() for diagnosis in diagnoses]
-    paths = [save_diagnosis(document, out) for document in documents]
+    saved = _save(diagnoses, out)
     if as_json:
-        output.print_json({"diagnoses": documents})
+        output.print_json({"diagnoses": [diagnosis.to_dict() for diagnosis in diagnoses]})
         return
     for diagnosis in diagnoses:
         output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
         for sentence in diagnosis.sentences:
             output.echo(sentence)
         _print_languages(diagnosis)
-    output.note(f"Diagnoses: {', '.join(map(str, paths))}")
+    output.note(saved)
+
+
+def _save(diagnoses: Sequence[PositionBias | LanguagePreference], out: Path) -> str:
+    """Save diagnoses, and say where."""
+    from rusbeir.diagnostics import save_diagnosis
+
+    paths = [save_diagnosis(diagnosis.to_dict(), out) for diagnosis in diagnoses]
+    return f"Diagnoses: {', '.join(map(str, paths))}"
 
 
 def _print_languages(diagnosis: LanguagePreference) -> None:
