@@ -52,7 +52,7 @@ def translate(body: Mapping[str, Any]) -> Reply:
 
 
 def measure_kills(n_kills: int = KILLS, n_segments: int = SEGMENTS, seed: int = 0) -> list[dict[str, Any]]:
-    """What is lost, paid twice or different after kills of a port in batches, each at another moment."""
+    """Count what is lost, paid twice or different after kills of a port in batches, each at another moment."""
     chance = random.Random(seed)
     n_queries = n_segments // 100
     with tempfile.TemporaryDirectory() as name, BatchServer(translate, failing=_FAILING) as provider:

@@ -28,7 +28,7 @@ class Cells(StrEnum):
 
 
 class SplitByLanguage(StrEnum):
-    """What results on a pool of several languages are split by."""
+    """The parts into which results on a pool of several languages are split."""
 
     queries = "queries"
     pairs = "pairs"

@@ -1,4 +1,4 @@
-"""What a lower precision of a model costs: the same system in float32 beside it, and their difference."""
+"""The cost of a lower precision: a system with it and in float32, and their difference with its interval."""
 
 from __future__ import annotations
 

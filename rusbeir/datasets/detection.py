@@ -181,7 +181,7 @@ def detect_queries(queries: Queries, card: Card, languages: Sequence[str]) -> tu
 
 
 class _Tally:
-    """What was detected so far."""
+    """The languages that have been detected so far."""
 
     def __init__(self) -> None:
         self._languages: Counter[str] = Counter()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
@@ -67,11 +68,9 @@ class PooledCorpus(BrowsableCorpus):
             if language not in self.corpora:
                 raise KeyError(key)
             return _pool(self.corpora[language][doc_id], language)
-        docs = list(self) if isinstance(key, slice) else []
         if isinstance(key, slice):
-            return docs[key]
-        row = place_in(len(self), key)
-        return next(doc for number, doc in enumerate(self) if number == row)
+            return list(self)[key]
+        return next(islice(self, place_in(len(self), key), None))
 
 
 def join_datasets(

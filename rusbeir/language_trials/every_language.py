@@ -141,7 +141,7 @@ def read_trials() -> Trials:
 
 
 def find_trials(code: str) -> list[Trial]:
-    """What rusbeir ships about its own file of a language, for each of its texts: Portuguese has two.
+    """Return the shipped trials of rusbeir's own file of a language, one for each of its texts: Portuguese has two.
 
     Empty for a language file of the user, which was not measured.
     """

@@ -35,7 +35,7 @@ _PLUGIN = "_plugins/_search_relevance"
 
 @dataclass(frozen=True, kw_only=True)
 class _Job:
-    """What is to be written, for which index and with which search."""
+    """A dataset to write judgements of, with the index and the search that they are for."""
 
     dataset: Dataset
     index: str

@@ -22,7 +22,7 @@ _SHORTEST_SECRET = 4
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Credentials:
-    """What the environment says at one moment; empty where it says nothing."""
+    """The credentials of the environment at one moment; empty where it has none."""
 
     api_key: str
     user: str

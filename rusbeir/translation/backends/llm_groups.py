@@ -50,7 +50,7 @@ Of translations by people, 1.2 % are asked again then, and most of those that we
 
 
 class Item(NamedTuple):
-    """What a model answers about one of several texts."""
+    """A model's answer about one of several texts."""
 
     begins: str
     """The first words of the text, as the model copied them."""
